@@ -71,7 +71,10 @@ func (m *member) confirm(e confirm.Event) {
 		case confirm.AskNodes:
 			m.begin(func() { m.confirmed(m.askNodes()) })
 		case confirm.Renew:
-			m.begin(func() { m.confirmed(m.renew(e.After)) })
+			m.begin(func() {
+				m.confirmed(m.renew(e.After))
+				m.release()
+			})
 		case confirm.Changed:
 			m.l.s.counts.EpochsChanged++
 			m.l.s.event("%s node %d: epochs confirmed by %q", m.l.name, m.id, e.Source)
@@ -127,6 +130,16 @@ func (m *member) renew(after uint64) confirm.Renewed {
 	g, err := m.witness().Renew(context.Background(), after)
 	m.l.reached = m.l.reached || err == nil
 	return confirm.Renewed{Grant: g, Err: err}
+}
+
+// release has the witness forget claims that are over, as location.Location does.
+func (m *member) release() {
+	if m.desk == nil || m.killed != nil || m.l.newest(geo.FirstRange(geo.Catalog)) != m {
+		return
+	}
+	if err := m.desk.directory.ReleaseClaims(context.Background(), m.confirming.Claims()); err != nil {
+		m.l.s.event("%s node %d: claims that are over stay: %v", m.l.name, m.id, err)
+	}
 }
 
 // own are the epochs of the accounts that are primary here: see location.confirming.exchange.

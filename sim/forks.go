@@ -22,7 +22,7 @@ import (
 //   - What is lost is never shown by the new primary, nor by the former one once it is the secondary.
 //   - The former primary acknowledges no write after one of its nodes has learned of the promotion, by that node, and none
 //     at all after all its nodes were down, in a run with fences. With a witness instead none after the commit of a promotion
-//     that has claimed an epoch above the gate's, as long as its changes have numbers.
+//     that has claimed an epoch above the gate's, or above the last one that both locations know of.
 
 // fork is what the newest failover of an account has left at its former primary, if that was not asked.
 type fork struct {

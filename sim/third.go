@@ -57,10 +57,9 @@ const (
 
 // third is the witness.
 type third struct {
-	s    *Sim
-	rng  *rand.Rand
-	fs   *vfs.MemFS
-	name string
+	s   *Sim
+	rng *rand.Rand
+	fs  *vfs.MemFS
 	// leases is how long a lease lives.
 	leases time.Duration
 	rate   float64
@@ -84,7 +83,7 @@ func (s *Sim) planThird(seed uint64) {
 
 func newThird(s *Sim, rng *rand.Rand) *third {
 	return &third{
-		s: s, rng: rng, fs: vfs.NewCrashableMem(), name: "one", cut: map[geo.Location]bool{},
+		s: s, rng: rng, fs: vfs.NewCrashableMem(), cut: map[geo.Location]bool{},
 		leases: [...]time.Duration{600 * time.Millisecond, time.Second, 2 * time.Second}[rng.IntN(3)],
 		rate:   1 + driftMax*(2*rng.Float64()-1),
 	}
@@ -104,7 +103,7 @@ func (p *third) open() {
 	p.life++
 	w, err := witness.Open(witness.Options{
 		FS: &thirdDisk{p.fs, p, p.life}, Dir: "witness", Locations: []geo.Location{north, south}, Life: p.leases,
-		Clock: rated{p.s.clock, p.rate}, Name: p.name,
+		Clock: rated{p.s.clock, p.rate}, Name: fmt.Sprint("life ", p.life),
 	})
 	if err != nil {
 		p.s.fail(fmt.Errorf("%w: the witness: %w", ErrStore, err))

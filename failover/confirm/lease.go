@@ -1,6 +1,7 @@
 package confirm
 
 import (
+	"maps"
 	"time"
 
 	"antipode/geo"
@@ -32,6 +33,9 @@ func (m *Machine) renewed(now time.Duration, e Renewed) (out []Effect) {
 	for _, c := range g.Claims {
 		claims[c.Account] = c.Epoch()
 	}
+	if g.All && m.version > 0 { // Of another incarnation it may be those of a file that lost some.
+		clear(m.claims)
+	}
 	m.withdraw(g.Withdrawn)
 	m.know(m.claims, claims)
 	m.incarnation, m.version, m.renewDue = g.Incarnation, g.Version, began+g.Life/renewals
@@ -52,3 +56,6 @@ func (m *Machine) withdraw(accounts []geo.Account) {
 		delete(m.claims, a)
 	}
 }
+
+// Claims returns the claims that the witness is known to have.
+func (m *Machine) Claims() Epochs { return maps.Clone(m.claims) }

@@ -9,6 +9,7 @@ import (
 	"antipode/failover/confirm"
 	"antipode/failover/witness"
 	"antipode/geo"
+	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
 
@@ -45,7 +46,7 @@ func (l *leased) run(d time.Duration) {
 }
 
 func grant(version uint64, claims ...witness.Claim) confirm.Renewed {
-	return confirm.Renewed{Grant: witness.Grant{Life: 10 * time.Second, Claims: claims, Version: version, Incarnation: "one"}}
+	return confirm.Renewed{Grant: witness.Grant{Life: 10 * time.Second, Claims: claims, Position: witness.Position{Version: version, Incarnation: "one"}}}
 }
 
 func claimOf(a string, n int, version uint64) witness.Claim {
@@ -111,7 +112,7 @@ func TestR21LeaseDoesNotHoldForClaims(t *testing.T) {
 	l.run(time.Second)
 	l.step(grant(7, claimOf("acct", 2, 7)))
 	require.False(t, l.writes())
-	require.True(t, l.fence.Confirms("other", epoch(1, "north"), l.now))
+	require.True(t, l.fence.Confirms("other", change.Gate{Epoch: epoch(1, "north")}, l.now))
 	l.run(2 * time.Second)
 	require.Equal(t, []uint64{0, 7}, l.renews)
 	l.step(grant(7))
@@ -131,4 +132,25 @@ func TestR21LeaseDoesNotHoldForClaims(t *testing.T) {
 	again.Grant.Withdrawn = []geo.Account{"acct"}
 	l.step(again)
 	require.True(t, l.writes())
+}
+
+// R21: where the witness has forgotten withdrawals since the version that was named, its claims are all that there are.
+// Those of another incarnation are not: that may have lost some.
+func TestR21ForgottenWithdrawals(t *testing.T) {
+	l := newLeased(t)
+	l.run(time.Second)
+	l.step(grant(7, claimOf("acct", 2, 7)))
+	l.run(2 * time.Second)
+	all := grant(3000, claimOf("other", 2, 9))
+	all.Grant.All = true
+	again := all
+	again.Grant.Incarnation = "two"
+	l.step(again)
+	l.run(confirm.LookEvery)
+	l.step(again)
+	require.False(t, l.writes(), "what is known of another incarnation stays")
+	l.run(2 * time.Second)
+	l.step(again)
+	require.True(t, l.writes())
+	require.Equal(t, confirm.Epochs{"other": epoch(2, "south")}, l.m.Claims())
 }

@@ -13,6 +13,7 @@ import (
 	"antipode/failover/confirm"
 	"antipode/geo"
 	"antipode/replication/link"
+	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
 
@@ -58,7 +59,9 @@ func (o *owner) run(d time.Duration, alone bool) {
 // stand lets time pass while the process stands still.
 func (o *owner) stand(d time.Duration) { o.now += d }
 
-func (o *owner) writes() bool { return o.fence.Confirms("acct", epoch(1, "north"), o.now) }
+func (o *owner) writes() bool {
+	return o.fence.Confirms("acct", change.Gate{Epoch: epoch(1, "north")}, o.now)
+}
 
 func epoch(n geo.EpochNumber, l geo.Location) geo.Epoch { return geo.Epoch{Number: n, Location: l} }
 
@@ -133,7 +136,7 @@ func TestR21LiveNodePassesItOn(t *testing.T) {
 	o.run(time.Second, false)
 	o.step(confirm.NodesAsked{Holds: true, Above: confirm.Epochs{"moved": epoch(2, "south")}})
 	require.True(t, o.writes())
-	require.False(t, o.fence.Confirms("moved", epoch(1, "north"), o.now))
+	require.False(t, o.fence.Confirms("moved", change.Gate{Epoch: epoch(1, "north")}, o.now))
 	require.Equal(t, confirm.ByNode, o.m.State().Source)
 }
 
@@ -145,13 +148,13 @@ func TestR21HigherEpochStaysRefused(t *testing.T) {
 	o.step(confirm.Exchanged{Above: confirm.Epochs{"moved": epoch(2, "south")}})
 	require.Equal(t, confirm.Epochs{"moved": epoch(2, "south")}, o.above)
 	require.True(t, o.writes())
-	require.False(t, o.fence.Confirms("moved", epoch(1, "north"), o.now))
+	require.False(t, o.fence.Confirms("moved", change.Gate{Epoch: epoch(1, "north")}, o.now))
 	o.stand(time.Minute)
 	o.run(time.Second, false)
 	o.step(confirm.Overridden{})
 	require.True(t, o.writes())
-	require.False(t, o.fence.Confirms("moved", epoch(1, "north"), o.now))
-	require.True(t, o.fence.Confirms("moved", epoch(3, "north"), o.now), "it came back")
+	require.False(t, o.fence.Confirms("moved", change.Gate{Epoch: epoch(1, "north")}, o.now))
+	require.True(t, o.fence.Confirms("moved", change.Gate{Epoch: epoch(3, "north")}, o.now), "it came back")
 }
 
 // R21: the standing policy lets a location that starts go on alone, but only once the other one has failed to answer,

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"antipode/geo"
@@ -23,11 +25,31 @@ type Client struct {
 	// URL is that of the witness, https://host:port.
 	URL   string
 	Clock clock.Clock
+
+	mu sync.Mutex
+	// known is where the witness was at the last answer: so a claim that is sent from there does not look late.
+	known Position
 }
 
 // Renew renews the lease of the node's location: see Witness.Renew. The caller counts the lease from before the call.
 func (c *Client) Renew(ctx context.Context, after uint64) (g Grant, err error) {
-	return g, c.call(ctx, pathRenew, renewal{after}, &g)
+	if err = c.call(ctx, pathRenew, renewal{after}, &g); err == nil {
+		c.knows(g.Position)
+	}
+	return g, err
+}
+
+func (c *Client) knows(p Position) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known = p
+}
+
+// sent returns claims as they are sent now.
+func (c *Client) sent(page []Claim) claims {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return claims{page, c.known}
 }
 
 // claimsPage is how many claims one call carries.
@@ -42,7 +64,11 @@ func (c *Client) Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumb
 	var page []Claim
 	send := func() error {
 		var out claimed
-		if err := c.call(ctx, pathClaim, claims{page}, &out); err != nil {
+		err := c.call(ctx, pathClaim, c.sent(page), &out)
+		if errors.Is(err, ErrLate) { // The client was new, or away for long: from where the witness is now, once more.
+			err = c.call(ctx, pathClaim, c.sent(page), &out)
+		}
+		if err != nil {
 			return err
 		}
 		until = max(until, c.Clock.Mono()+out.Wait)
@@ -89,8 +115,12 @@ func (c *Client) call(ctx context.Context, path string, question, answer any) er
 	if resp.StatusCode != http.StatusOK {
 		var why refusal
 		_ = json.Unmarshal(b, &why) // What cannot be read has no reason.
-		if resp.StatusCode == http.StatusConflict {
+		switch resp.StatusCode {
+		case http.StatusConflict:
 			return fmt.Errorf("%w: %s", ErrPassed, why.Error)
+		case http.StatusPreconditionFailed:
+			c.knows(why.Now)
+			return ErrLate
 		}
 		return fmt.Errorf("witness: %s: %s", resp.Status, why.Error)
 	}

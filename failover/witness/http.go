@@ -27,6 +27,8 @@ type renewal struct {
 
 type claims struct {
 	Claims []Claim `json:"claims"`
+	// Sent is the position that the sender knew: see Witness.Claim.
+	Sent Position `json:"sent"`
 }
 
 type claimed struct {
@@ -42,6 +44,8 @@ type withdrawal struct {
 // refusal is the answer to a call that failed.
 type refusal struct {
 	Error string `json:"error"`
+	// Now is where the witness is, in the answer to a call that was late.
+	Now Position `json:"now,omitzero"`
 }
 
 // errForeign: a caller names another location than the one in its certificate.
@@ -54,8 +58,8 @@ var errMalformed = errors.New("witness: a claim is of an account and of an epoch
 // alone. The listener must ask for certificates (Keyring.LocationsServerConfig).
 func Handler(w *Witness) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathRenew, answering(func(l geo.Location, q renewal) (Grant, error) { return w.Renew(l, q.After) }))
-	mux.HandleFunc("POST "+pathClaim, answering(func(l geo.Location, q claims) (out claimed, err error) {
+	mux.HandleFunc("POST "+pathRenew, answering(w, func(l geo.Location, q renewal) (Grant, error) { return w.Renew(l, q.After) }))
+	mux.HandleFunc("POST "+pathClaim, answering(w, func(l geo.Location, q claims) (out claimed, err error) {
 		for _, c := range q.Claims {
 			switch {
 			case c.Location != l:
@@ -64,10 +68,10 @@ func Handler(w *Witness) http.Handler {
 				return out, errMalformed
 			}
 		}
-		out.Wait, err = w.Claim(q.Claims)
+		out.Wait, err = w.Claim(q.Claims, q.Sent)
 		return out, err
 	}))
-	mux.HandleFunc("POST "+pathWithdraw, answering(func(l geo.Location, q withdrawal) (struct{}, error) {
+	mux.HandleFunc("POST "+pathWithdraw, answering(w, func(l geo.Location, q withdrawal) (struct{}, error) {
 		if !wellFormed(q.Account, q.Number) {
 			return struct{}{}, errMalformed
 		}
@@ -80,7 +84,7 @@ func Handler(w *Witness) http.Handler {
 func wellFormed(a geo.Account, n geo.EpochNumber) bool { return a.Valid() && n != 0 }
 
 // answering decodes a question, calls f with the location of the caller's certificate, and encodes the answer.
-func answering[Q, A any](f func(geo.Location, Q) (A, error)) http.HandlerFunc {
+func answering[Q, A any](w *Witness, f func(geo.Location, Q) (A, error)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		reply := func(status int, v any) {
 			rw.Header().Set("Content-Type", "application/json")
@@ -88,12 +92,12 @@ func answering[Q, A any](f func(geo.Location, Q) (A, error)) http.HandlerFunc {
 			_ = json.NewEncoder(rw).Encode(v) // The caller sees a broken answer.
 		}
 		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-			reply(http.StatusForbidden, refusal{"a certificate of a node is needed"})
+			reply(http.StatusForbidden, refusal{Error: "a certificate of a node is needed"})
 			return
 		}
 		id, err := identity.Of(r.TLS.PeerCertificates[0])
 		if err != nil || id.Location == "" {
-			reply(http.StatusForbidden, refusal{"a certificate of a node is needed"})
+			reply(http.StatusForbidden, refusal{Error: "a certificate of a node is needed"})
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, BodyMax))
@@ -102,7 +106,7 @@ func answering[Q, A any](f func(geo.Location, Q) (A, error)) http.HandlerFunc {
 			err = json.Unmarshal(body, &q)
 		}
 		if err != nil {
-			reply(http.StatusBadRequest, refusal{err.Error()})
+			reply(http.StatusBadRequest, refusal{Error: err.Error()})
 			return
 		}
 		a, err := f(id.Location, q)
@@ -110,13 +114,15 @@ func answering[Q, A any](f func(geo.Location, Q) (A, error)) http.HandlerFunc {
 		case err == nil:
 			reply(http.StatusOK, a)
 		case errors.Is(err, ErrPassed):
-			reply(http.StatusConflict, refusal{err.Error()})
+			reply(http.StatusConflict, refusal{Error: err.Error()})
+		case errors.Is(err, ErrLate):
+			reply(http.StatusPreconditionFailed, refusal{err.Error(), w.Position()})
 		case errors.Is(err, errMalformed):
-			reply(http.StatusBadRequest, refusal{err.Error()})
+			reply(http.StatusBadRequest, refusal{Error: err.Error()})
 		case errors.Is(err, ErrLocation), errors.Is(err, errForeign):
-			reply(http.StatusForbidden, refusal{err.Error()})
+			reply(http.StatusForbidden, refusal{Error: err.Error()})
 		default:
-			reply(http.StatusServiceUnavailable, refusal{err.Error()})
+			reply(http.StatusServiceUnavailable, refusal{Error: err.Error()})
 		}
 	}
 }

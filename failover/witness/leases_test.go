@@ -1,6 +1,7 @@
 package witness_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestR21ShorterLeaseWaitsForTheLongerOne(t *testing.T) {
 	for range 2 {
 		p.fs = p.fs.CrashClone(vfs.CrashCloneCfg{})
 		w, err := witness.Open(witness.Options{
-			FS: p.fs, Dir: "w", Locations: []geo.Location{"north", "south"}, Clock: p.clock, Name: "one", Life: time.Second,
+			FS: p.fs, Dir: "w", Locations: []geo.Location{"north", "south"}, Clock: p.clock, Name: p.name(), Life: time.Second,
 		})
 		require.NoError(t, err)
 		p.Witness = w
@@ -46,7 +47,7 @@ func TestR21LateClaimIsRefused(t *testing.T) {
 	south := func(n geo.EpochNumber) geo.Epoch { return geo.Epoch{Number: n, Location: "south"} }
 	refused := func(a geo.Account, n geo.EpochNumber) {
 		t.Helper()
-		_, err := p.Claim([]witness.Claim{{Account: a, Number: n, Location: "south"}})
+		_, err := p.Claim([]witness.Claim{{Account: a, Number: n, Location: "south"}}, p.Position())
 		require.ErrorIs(t, err, witness.ErrPassed)
 	}
 	p.claim("acct", 2, "south")
@@ -62,4 +63,57 @@ func TestR21LateClaimIsRefused(t *testing.T) {
 	require.NoError(t, p.Withdraw("acct", south(2)), "of the former one, late")
 	refused("acct", 2)
 	require.Len(t, p.renew("north", 0).Claims, 1)
+}
+
+// R21, invariant 8: what was withdrawn is remembered up to a bound, and then forgotten, the oldest first. A claim that was
+// sent before that may be one of those, and is refused; sent again from where the witness is it is taken, over the wire by
+// the client itself. A location that has not heard of what was forgotten gets all claims.
+func TestR21WithdrawnClaimsAreForgotten(t *testing.T) {
+	p := newPlace(t)
+	account := func(i int) geo.Account { return geo.Account(fmt.Sprint("acct", i)) }
+	p.claim("stays", 2, "south")
+	sent := p.Position()
+	var first witness.Grant
+	for i := range witness.WithdrawnMax + 1 {
+		p.claim(account(i), 2, "south")
+		if i == 0 {
+			first = p.renew("north", sent.Version)
+			require.Len(t, first.Claims, 1)
+		}
+		require.NoError(t, p.Withdraw(account(i), geo.Epoch{Number: 2, Location: "south"}))
+	}
+	g := p.renew("north", first.Version)
+	require.True(t, g.All)
+	require.Len(t, g.Withdrawn, witness.WithdrawnMax)
+	require.NotContains(t, g.Withdrawn, account(0))
+	require.Len(t, g.Claims, 1, "also those that it knows")
+	require.False(t, p.renew("north", g.Version).All)
+	late := []witness.Claim{{Account: account(0), Number: 2, Location: "south"}}
+	_, err := p.Claim(late, sent)
+	require.ErrorIs(t, err, witness.ErrLate)
+	_, err = p.Claim([]witness.Claim{{Account: account(1), Number: 2, Location: "south"}}, p.Position())
+	require.ErrorIs(t, err, witness.ErrPassed, "it is remembered")
+
+	at := p.Position()
+	p.crash()
+	_, err = p.Claim(late, at)
+	require.ErrorIs(t, err, witness.ErrLate, "it was sent to another process")
+	require.Len(t, p.renew("north", 0).Withdrawn, witness.WithdrawnMax)
+}
+
+// R21, invariant 8: the witness keeps a claim of ClaimsMax accounts, and takes more once some are over.
+func TestR21ClaimsAreBounded(t *testing.T) {
+	p := newPlace(t)
+	var many []witness.Claim
+	for i := range witness.ClaimsMax {
+		many = append(many, witness.Claim{Account: geo.Account(fmt.Sprint("acct", i)), Number: 2, Location: "south"})
+	}
+	_, err := p.Claim(many, p.Position())
+	require.NoError(t, err)
+	more := []witness.Claim{{Account: "more", Number: 2, Location: "south"}}
+	_, err = p.Claim(more, p.Position())
+	require.ErrorIs(t, err, witness.ErrFull)
+	require.NoError(t, p.Withdraw("acct0", geo.Epoch{Number: 2, Location: "south"}))
+	_, err = p.Claim(more, p.Position())
+	require.NoError(t, err)
 }

@@ -17,8 +17,14 @@ import (
 	"antipode/stamp/durable"
 )
 
-// ClaimsMax bounds the accounts with a claim (invariant 8).
-const ClaimsMax = 100_000
+// Bounds (invariant 8).
+const (
+	// ClaimsMax bounds the accounts with a claim. One is over once its promotion has ended without effect, or the former
+	// primary knows of it: then the claiming location withdraws it.
+	ClaimsMax = 100_000
+	// WithdrawnMax bounds the accounts whose claim was withdrawn, and that are remembered; the oldest are forgotten first.
+	WithdrawnMax = 1000
+)
 
 // Claim is the claim of a location to become the primary of an account in an epoch.
 type Claim struct {
@@ -41,8 +47,16 @@ type Grant struct {
 	Claims []Claim `json:"claims"`
 	// Withdrawn are the accounts whose claim was withdrawn, of those above that version.
 	Withdrawn []geo.Account `json:"withdrawn,omitempty"`
-	// Version is the newest of all claims; Incarnation names the file that counts them. A sender that knows another
-	// incarnation asks again from 0.
+	// All: withdrawals above the version that the question named were forgotten. Claims are all that there are: others that
+	// the sender knows of were withdrawn.
+	All bool `json:"all,omitempty"`
+	// Position is the newest version of all claims. A sender that knows another incarnation asks again from 0.
+	Position
+}
+
+// Position is how far a caller knows what a witness has counted: claims and withdrawals up to a version, in the life of one
+// process, its incarnation. A witness whose file was restored has another one.
+type Position struct {
 	Version     uint64 `json:"version"`
 	Incarnation string `json:"incarnation"`
 }
@@ -52,6 +66,9 @@ var (
 	// ErrPassed: the account has a claim of a higher epoch (of two with one number the location decides, as everywhere); or
 	// that claim, or a later one, was withdrawn.
 	ErrPassed = errors.New("witness: the account is claimed in a higher epoch")
+	// ErrLate: the call may have been sent before something that was forgotten since. It may be sent again, from where the
+	// witness is now.
+	ErrLate = errors.New("witness: the call is late")
 	// ErrFull: there are ClaimsMax claims.
 	ErrFull = errors.New("witness: too many accounts have claims")
 	// ErrLocation: a location that this witness does not serve.
@@ -69,7 +86,7 @@ type Options struct {
 	// the witness is away.
 	Life  time.Duration
 	Clock clock.Clock
-	// Name is the incarnation of a file that Open makes.
+	// Name is the incarnation: no two processes have the same.
 	Name string
 }
 
@@ -84,13 +101,15 @@ type Witness struct {
 	over map[geo.Account]time.Duration
 	// before is when those of an earlier process are over.
 	before time.Duration
+	// forgotten is the newest version of a withdrawal that is not remembered any more. One of an earlier process has no
+	// meaning: what was sent to that is late.
+	forgotten uint64
 }
 
 // file is what a witness keeps on disk, in JSON.
 type file struct {
-	Format      int    `json:"v"`
-	Incarnation string `json:"incarnation"`
-	Version     uint64 `json:"version"`
+	Format  int    `json:"v"`
+	Version uint64 `json:"version"`
 	// Life is the longest that a lease was ever granted for.
 	Life   time.Duration         `json:"life"`
 	Claims map[geo.Account]Claim `json:"claims"`
@@ -104,8 +123,6 @@ type file struct {
 const (
 	fileName = "claims.json"
 	format   = 1
-	// versionsUnsaved is more than a process counts without a write that succeeds.
-	versionsUnsaved = 1 << 32
 )
 
 // Open opens the witness in a folder, which is made if it is missing.
@@ -124,7 +141,7 @@ func Open(o Options) (*Witness, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.kept = file{Format: format, Incarnation: o.Name, Claims: map[geo.Account]Claim{}, Withdrawn: map[geo.Account]uint64{}}
+	w.kept = file{Format: format, Claims: map[geo.Account]Claim{}, Withdrawn: map[geo.Account]uint64{}}
 	if b != nil {
 		if err := json.Unmarshal(b, &w.kept); err != nil {
 			return nil, fmt.Errorf("%s: %w: a witness without its claims must not answer: restore the file, or have both locations confirmed first", fileName, err)
@@ -132,13 +149,11 @@ func Open(o Options) (*Witness, error) {
 		if w.kept.Format != format {
 			return nil, fmt.Errorf("%s: unknown format version %d", fileName, w.kept.Format)
 		}
-		// The process before may have counted further than its disk says, where that took nothing: a location that knows a
-		// version of then must get every claim that follows.
-		w.kept.Version += versionsUnsaved
 	}
 	if w.kept.Ended == nil { // Of an older program.
 		w.kept.Ended = map[geo.Account]geo.Epoch{}
 	}
+	w.forget()
 	w.before = o.Clock.Mono() + max(w.kept.Life, o.Life)
 	w.kept.Life = max(w.kept.Life, o.Life)
 	return w, w.write()
@@ -162,9 +177,9 @@ func (w *Witness) Renew(l geo.Location, after uint64) (Grant, error) {
 	defer w.mu.Unlock()
 	// The time is read after the question has come: the sender counts from before it was sent.
 	w.leases[l] = max(w.leases[l], w.o.Clock.Mono()+w.o.Life)
-	g := Grant{Life: w.o.Life, Version: w.kept.Version, Incarnation: w.kept.Incarnation}
+	g := Grant{Life: w.o.Life, Position: w.position(), All: after < w.forgotten}
 	for _, name := range slices.Sorted(maps.Keys(w.kept.Claims)) {
-		if c := w.kept.Claims[name]; c.Version > after && !plantedbugs.Planted(plantedbugs.ClaimsUnlisted) {
+		if c := w.kept.Claims[name]; (c.Version > after || g.All) && !plantedbugs.Planted(plantedbugs.ClaimsUnlisted) {
 			g.Claims = append(g.Claims, c)
 		}
 	}
@@ -176,11 +191,24 @@ func (w *Witness) Renew(l geo.Location, after uint64) (Grant, error) {
 	return g, nil
 }
 
-// Claim registers claims of one location and returns for how long leases that were granted before may be held. The same
-// claims again return what is left. Either all are registered, or none.
-func (w *Witness) Claim(claims []Claim) (time.Duration, error) {
+func (w *Witness) position() Position { return Position{w.kept.Version, w.o.Name} }
+
+// Position returns how far the witness has counted.
+func (w *Witness) Position() Position {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.position()
+}
+
+// Claim registers claims of one location and returns for how long leases that were granted before may be held. The same
+// claims again return what is left. Either all are registered, or none. sent is a Position that the sender knew before it sent
+// the call. ErrLate: a claim of then may have been withdrawn since, and that forgotten.
+func (w *Witness) Claim(claims []Claim, sent Position) (time.Duration, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if sent.Incarnation != w.o.Name || sent.Version < w.forgotten {
+		return 0, ErrLate
+	}
 	fresh := 0
 	for _, c := range claims {
 		if !slices.Contains(w.o.Locations, c.Location) {
@@ -197,7 +225,7 @@ func (w *Witness) Claim(claims []Claim) (time.Duration, error) {
 			fresh++
 		}
 	}
-	if len(w.kept.Claims)+len(w.kept.Withdrawn)+fresh > ClaimsMax {
+	if len(w.kept.Claims)+fresh > ClaimsMax {
 		return 0, ErrFull
 	}
 	now, wait := w.o.Clock.Mono(), time.Duration(0)
@@ -208,6 +236,7 @@ func (w *Witness) Claim(claims []Claim) (time.Duration, error) {
 			// From here on no renewal holds for the account, whether the write below succeeds or not.
 			w.kept.Claims[c.Account], w.over[c.Account] = c, w.leasesOver(c.Location)
 			delete(w.kept.Withdrawn, c.Account)
+			delete(w.kept.Ended, c.Account) // That is of a lower epoch.
 		}
 		until, known := w.over[c.Account]
 		if !known { // The claim is older than this process.
@@ -230,14 +259,13 @@ func (w *Witness) leasesOver(but geo.Location) time.Duration {
 	return over
 }
 
-// Withdraw takes back the claim of an account, whose epoch can never begin any more: the claiming location has refused it
-// for ever (R19). A claim of another epoch stays. One that is still on its way is refused when it
+// Withdraw takes back the claim of an account that is over: its epoch can never begin any more, since the claiming location
+// has refused it for ever (R19), or the former primary knows of it. A claim of another epoch stays. One that is still on its way is refused when it
 // comes; one that is not here any more may have been listed, where it was never durable, and is listed as withdrawn.
 func (w *Witness) Withdraw(a geo.Account, e geo.Epoch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, claimed := w.kept.Claims[a]
-	_, known := w.kept.Withdrawn[a]
 	switch {
 	case claimed && c.Epoch() == e:
 		delete(w.kept.Claims, a)
@@ -245,8 +273,6 @@ func (w *Witness) Withdraw(a geo.Account, e geo.Epoch) error {
 		claimed = false
 	case w.kept.Ended[a].Compare(e) >= 0:
 		return w.write() // Another call may have withdrawn it, and it may not be durable yet.
-	case !claimed && !known && len(w.kept.Claims)+len(w.kept.Withdrawn) >= ClaimsMax:
-		return nil // It is refused as one too many.
 	}
 	if !claimed {
 		w.kept.Version++
@@ -255,5 +281,21 @@ func (w *Witness) Withdraw(a geo.Account, e geo.Epoch) error {
 	if w.kept.Ended[a].Compare(e) < 0 {
 		w.kept.Ended[a] = e
 	}
+	w.forget()
 	return w.write()
+}
+
+// forget forgets the oldest withdrawals, down to their bound. The caller holds mu, or nobody else has w.
+func (w *Witness) forget() {
+	for len(w.kept.Withdrawn) > WithdrawnMax {
+		oldest, at := geo.Account(""), ^uint64(0)
+		for a, v := range w.kept.Withdrawn {
+			if v < at {
+				oldest, at = a, v
+			}
+		}
+		delete(w.kept.Withdrawn, oldest)
+		delete(w.kept.Ended, oldest)
+		w.forgotten = max(w.forgotten, at)
+	}
 }

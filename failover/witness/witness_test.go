@@ -1,6 +1,7 @@
 package witness_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ type place struct {
 	fs    *vfs.MemFS
 	clock *clock.Manual
 	*witness.Witness
+	lives int
 }
 
 func newPlace(t *testing.T) *place {
@@ -28,9 +30,15 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) open() {
 	p.t.Helper()
-	w, err := witness.Open(witness.Options{FS: p.fs, Dir: "w", Locations: []geo.Location{"north", "south"}, Clock: p.clock, Name: "one"})
+	w, err := witness.Open(witness.Options{FS: p.fs, Dir: "w", Locations: []geo.Location{"north", "south"}, Clock: p.clock, Name: p.name()})
 	require.NoError(p.t, err)
 	p.Witness = w
+}
+
+// name is the incarnation of the next process.
+func (p *place) name() string {
+	p.lives++
+	return fmt.Sprint("life ", p.lives)
 }
 
 // crash loses what was not synced, and starts again.
@@ -48,7 +56,7 @@ func (p *place) renew(l geo.Location, after uint64) witness.Grant {
 
 func (p *place) claim(a geo.Account, n geo.EpochNumber, l geo.Location) time.Duration {
 	p.t.Helper()
-	wait, err := p.Claim([]witness.Claim{{Account: a, Number: n, Location: l}})
+	wait, err := p.Claim([]witness.Claim{{Account: a, Number: n, Location: l}}, p.Position())
 	require.NoError(p.t, err)
 	return wait
 }
@@ -87,14 +95,14 @@ func TestR21ClaimsOutliveACrash(t *testing.T) {
 	require.Len(t, p.renew("north", 0).Claims, 2)
 	p.clock.Advance(10 * time.Second)
 	require.Zero(t, p.claim("acct", 2, "south"))
-	require.Equal(t, "one", p.renew("north", 0).Incarnation)
+	require.Equal(t, "life 2", p.renew("north", 0).Incarnation)
 }
 
 // R19, R21: of two claims of an account the higher epoch stays; a withdrawn one no longer counts, and is listed as such.
 func TestR21HigherClaimStays(t *testing.T) {
 	p := newPlace(t)
 	p.claim("acct", 3, "south")
-	_, err := p.Claim([]witness.Claim{{Account: "fresh", Number: 2, Location: "north"}, {Account: "acct", Number: 2, Location: "north"}})
+	_, err := p.Claim([]witness.Claim{{Account: "fresh", Number: 2, Location: "north"}, {Account: "acct", Number: 2, Location: "north"}}, p.Position())
 	require.ErrorIs(t, err, witness.ErrPassed)
 	require.Len(t, p.renew("north", 0).Claims, 1, "none of the two is registered")
 	p.claim("acct", 4, "north")
@@ -111,7 +119,7 @@ func TestR21HigherClaimStays(t *testing.T) {
 
 	_, err = p.Renew("west", 0)
 	require.ErrorIs(t, err, witness.ErrLocation)
-	_, err = p.Claim([]witness.Claim{{Account: "acct", Number: 9, Location: "west"}})
+	_, err = p.Claim([]witness.Claim{{Account: "acct", Number: 9, Location: "west"}}, p.Position())
 	require.ErrorIs(t, err, witness.ErrLocation)
 }
 

@@ -46,7 +46,7 @@ func (l leases) Claim(_ context.Context, epochs map[geo.Account]geo.EpochNumber,
 	for name, n := range epochs {
 		list = append(list, witness.Claim{Account: name, Number: n, Location: here})
 	}
-	wait, err := l.at.Claim(list)
+	wait, err := l.at.Claim(list, l.at.Position())
 	return clock.System{}.Mono() + wait, err
 }
 
@@ -112,7 +112,7 @@ func TestR21ClaimStopsThePrimary(t *testing.T) {
 	createAs(t, a.Cluster, "stays", North, "RA-GRS")
 	createTable(t, a.Cluster, "stays")
 	epoch := geo.Epoch{Number: 9, Location: South}
-	wait, err := w.Claim([]witness.Claim{{Account: "northacct", Number: epoch.Number, Location: South}})
+	wait, err := w.Claim([]witness.Claim{{Account: "northacct", Number: epoch.Number, Location: South}}, w.Position())
 	require.NoError(t, err)
 	require.Positive(t, wait)
 	require.LessOrEqual(t, wait, leaseLife)

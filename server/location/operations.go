@@ -40,6 +40,21 @@ func (l *Location) resumeOperations(ctx context.Context, s *stamp.Stamp) {
 	}
 }
 
+// releaseEvery is how often a location looks for claims that the witness need not keep.
+const releaseEvery = 30 * time.Second
+
+// releaseClaims withdraws claims of this location that are over, until ctx ends: see directory.Directory.ReleaseClaims.
+func (l *Location) releaseClaims(ctx context.Context, s *stamp.Stamp) {
+	for clock.Wait(ctx, releaseEvery) == nil {
+		if s.Leader(l.o.Route.Catalog()) == nil {
+			continue // The process with the catalog's leader does it.
+		}
+		if err := l.Directory.ReleaseClaims(ctx, l.confirming.claims()); err != nil && ctx.Err() == nil {
+			l.o.Logger.Info("claims that are over stay at the witness", "location", l.o.Name, "error", err)
+		}
+	}
+}
+
 // SubmitAll is Submit for many commands of a range: see stamp.Stamp.SubmitAll.
 func (l *Location) SubmitAll(ctx context.Context, r geo.RangeID, cmds []ranges.Command) []error {
 	s, err := l.Stamp()

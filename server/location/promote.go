@@ -9,6 +9,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/directory"
+	"antipode/failover/confirm"
 	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -106,6 +107,16 @@ type Witness interface {
 	Renew(ctx context.Context, after uint64) (witness.Grant, error)
 	Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (until time.Duration, err error)
 	Withdraw(ctx context.Context, a geo.Account, n geo.EpochNumber) error
+}
+
+// claims returns those that the witness is known to have.
+func (c *confirming) claims() confirm.Epochs {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.machine == nil {
+		return nil
+	}
+	return c.machine.Claims()
 }
 
 // claims is the witness as the directory calls it.

@@ -136,6 +136,9 @@ func (r *receiving) start(s *stamp.Stamp, f *following) {
 	r.cancel = cancel
 	r.wg.Go(func() { f.run(ctx) })
 	r.wg.Go(func() { r.l.resumeOperations(ctx, s) })
+	if r.l.o.Witness != nil {
+		r.wg.Go(func() { r.l.releaseClaims(ctx, s) })
+	}
 	r.wg.Go(func() { r.l.compareGates(ctx, s) })
 	r.wg.Go(func() { r.l.settleForks(ctx, s) })
 	r.wg.Go(func() { r.l.sweeper(s).Run(ctx) })
