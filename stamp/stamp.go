@@ -238,8 +238,8 @@ func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
 }
 
 // LeaderNode returns the node that leads a range, as far as the nodes that run in this process
-// know; ok is false while they know none. It may be a former leader whose silence they have
-// not noticed yet.
+// know; ok is false while they know none, and while the leader here hands over. It may be a former leader whose silence
+// they have not noticed yet.
 func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -253,6 +253,9 @@ func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 				leader = l
 			}
 			continue
+		}
+		if r.n.Range(id).HandsOver() {
+			return 0, false
 		}
 		if r.n.Range(id).Leading() {
 			return p, true

@@ -44,10 +44,24 @@ func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) 
 			return submitHere(ctx, r, cmd)
 		}
 		if portable == nil || calls == nil {
+			if s.left(id) {
+				return kv.ErrBusy
+			}
 			return ranges.ErrNotLeader
 		}
 		return s.forward(ctx, calls, id, portable)
 	})
+}
+
+// left reports whether a node that is going to stop has handed over a range: it leads it no more, so that a command which
+// cannot be forwarded is refused at once. Nothing happened, and the client's next try goes to the leader.
+func (s *Stamp) left(id geo.RangeID) bool {
+	to, known := s.LeaderNode(id)
+	if !known || s.Node(to) != nil {
+		return false
+	}
+	n := s.Node(s.self())
+	return n != nil && n.Range(id) != nil && n.Range(id).Leaving()
 }
 
 func submitHere(ctx context.Context, r *ranges.Range, cmd ranges.Command) error {

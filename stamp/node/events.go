@@ -37,7 +37,7 @@ const (
 	ReturnedInSync  EventKind = "returned-in-sync"
 	LeaderElected             = EventKind(membership.LeaderElected)
 	SnapshotSent    EventKind = "snapshot-sent"
-	// LeaderTransferred: because of its clock the leader asked the named node to lead (R6).
+	// LeaderTransferred: because of its clock (R6), or since its node is going to stop, the leader asked the named node to lead.
 	LeaderTransferred EventKind = "leader-transferred"
 	// Of a node.
 	DiskFull    EventKind = "disk-full"

@@ -150,8 +150,8 @@ func (n *Node) openRange(id geo.RangeID) error {
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.scheduler.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
 		Full: n.full.Load, Bare: n.bare.Load, CompareClock: n.clocks.Compare, Fence: n.o.Fence,
-		OnTransfer: func(to geo.NodeID) {
-			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: "because of the former leader's clock"})
+		OnTransfer: func(to geo.NodeID, reason string) {
+			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: reason})
 		},
 		Understands: n.o.Understands, OnLater: func(reason string) {
 			n.event(Event{Kind: LaterVersion, Range: id, Node: n.o.ID, Reason: reason})

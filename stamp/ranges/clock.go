@@ -39,6 +39,9 @@ const transferPause = time.Second
 // clockWait is how long commands wait for a measurement of the clock: one takes a round trip.
 const clockWait = time.Second
 
+// clockReason is the reason of a transfer because of the clock.
+const clockReason = "because of the former leader's clock"
+
 // clockUse is whether a leader may evaluate now.
 type clockUse byte
 
@@ -59,7 +62,7 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 		r.clockRefused.Store(false)
 		if ran := r.o.Running.Time(); r.replica.LeaseVoid() && ran-r.clock.transferredAt >= transferPause {
 			r.clock.transferredAt = ran
-			r.transfer(r.voters())
+			r.transfer(r.voters(), clockReason)
 		}
 		return c.Now, clockServes
 	}
@@ -73,16 +76,16 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 		}
 	}
 	r.clockRefused.Store(true)
-	r.transfer(c.Better)
+	r.transfer(c.Better, clockReason)
 	return c.Now, clockRefuses
 }
 
 // transfer asks a voter on one of the nodes to lead.
-func (r *Range) transfer(nodes []geo.NodeID) {
+func (r *Range) transfer(nodes []geo.NodeID, reason string) {
 	if to := r.replica.Transfer(nodes); to != 0 {
 		r.leaseUntil.Store(0)
 		if r.o.OnTransfer != nil {
-			r.o.OnTransfer(to)
+			r.o.OnTransfer(to, reason)
 		}
 	}
 }

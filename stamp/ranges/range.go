@@ -54,9 +54,9 @@ type Options struct {
 	// tests play an older version with it. OnLater is called, once, when such an entry comes. May be nil.
 	Understands func(entry []byte) error
 	OnLater     func(reason string)
-	// OnTransfer is called, from the scheduler, when the leader asks another node to lead because
-	// of its clock. May be nil.
-	OnTransfer func(to geo.NodeID)
+	// OnTransfer is called, from the scheduler, when the leader asks another node to lead, with the reason. May be
+	// nil.
+	OnTransfer func(to geo.NodeID, reason string)
 	// Running is the running time of the node's scheduler.
 	Running *clock.Running
 	// Parity is the lowest bit of every timestamp given here: 0 in one location
@@ -116,6 +116,8 @@ type Range struct {
 	inSync     atomic.Int64
 	// clockRefused: it leads and does not evaluate, because of its clock.
 	clockRefused atomic.Bool
+	// leaving and stuck: see leave.go.
+	leaving, stuck atomic.Bool
 	view         atomic.Pointer[View]
 
 	// Below: scheduler only.
@@ -141,6 +143,7 @@ type Range struct {
 	lastClosed time.Duration
 	viewAt     time.Duration
 	clock      clockState             // see clock.go
+	leave      leaveState             // see leave.go
 	imaged     map[geo.Account]imaged // see Tx.AckedSinceImage
 
 	feed outbox.Feed
@@ -291,7 +294,9 @@ func (r *Range) Work(now time.Duration) {
 	r.renewLease(now)
 	r.serveReads(now)
 	r.closeByTime(now)
-	r.evaluate(now)
+	if !r.handOver() {
+		r.evaluate(now)
+	}
 }
 
 // lead begins to lead in a term: the overlay starts from the applied state (R1).

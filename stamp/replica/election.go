@@ -43,7 +43,7 @@ func (r *Replica) campaignAfter(lead geo.ReplicaID) int {
 
 // mustCampaign reports whether it is time to campaign.
 func (r *Replica) mustCampaign(now time.Duration) bool {
-	if r.quiet(now) {
+	if r.quiet(now) || r.o.Leaving() {
 		return false
 	}
 	lead := geo.ReplicaID(r.rn.BasicStatus().Lead)

@@ -68,6 +68,9 @@ type Options struct {
 	// OnInSync is called, at the leader, with every replica that leaves the in-sync set or
 	// returns to it. May be nil.
 	OnInSync func(n geo.NodeID, in bool)
+	// Leaving reports whether the node is going to stop: the replica then does not campaign, and a transfer of
+	// leadership to it fails. Nil means that it is not.
+	Leaving func() bool
 	// Rand spreads elections.
 	Rand *rand.Rand
 	// Logger takes leader changes and alarms. Nil means slog.Default.
@@ -86,6 +89,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.InSyncTimeout == 0 {
 		o.InSyncTimeout = InSyncTimeout
+	}
+	if o.Leaving == nil {
+		o.Leaving = func() bool { return false }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -221,7 +227,7 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 	}
 	switch m.GetType() {
 	case pb.MsgTimeoutNow: // The leader transfers leadership; a replica that promised not to campaign does not.
-		if r.quiet(now) {
+		if r.quiet(now) || r.o.Leaving() {
 			return
 		}
 	case pb.MsgVote, pb.MsgPreVote:

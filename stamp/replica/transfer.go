@@ -17,15 +17,7 @@ import (
 // not wait until what they promised to this leader has ended (R5). That holds after a transfer that
 // failed too, since its message may still arrive: see LeaseVoid.
 func (r *Replica) Transfer(nodes []geo.NodeID) geo.NodeID {
-	if !r.IsLeader() || r.rn.BasicStatus().LeadTransferee != raft.None {
-		return 0
-	}
-	var to *peer
-	for i, p := range r.inSync.peers {
-		if p.id != r.o.ID && !p.out && slices.Contains(nodes, p.node) && (to == nil || p.match > to.match) {
-			to = &r.inSync.peers[i]
-		}
-	}
+	to := r.heir(nodes)
 	if to == nil {
 		return 0
 	}
@@ -39,6 +31,31 @@ func (r *Replica) Transfer(nodes []geo.NodeID) geo.NodeID {
 		return 0
 	}
 	return to.node
+}
+
+// Heir returns the node that Transfer would ask; 0 for none.
+func (r *Replica) Heir(nodes []geo.NodeID) geo.NodeID {
+	if to := r.heir(nodes); to != nil {
+		return to.node
+	}
+	return 0
+}
+
+func (r *Replica) heir(nodes []geo.NodeID) (to *peer) {
+	if !r.IsLeader() || r.Transferring() {
+		return nil
+	}
+	for i, p := range r.inSync.peers {
+		if p.id != r.o.ID && !p.out && slices.Contains(nodes, p.node) && (to == nil || p.match > to.match) {
+			to = &r.inSync.peers[i]
+		}
+	}
+	return to
+}
+
+// Transferring reports whether a transfer is under way: for an election timeout at most.
+func (r *Replica) Transferring() bool {
+	return r.IsLeader() && r.rn.BasicStatus().LeadTransferee != raft.None
 }
 
 // LeaseVoid reports whether this replica leads in a term in which no lease can hold, because it asked

@@ -1,0 +1,170 @@
+package node_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"antipode/geo"
+	"antipode/stamp/kv"
+	. "antipode/stamp/node"
+	"antipode/stamp/ranges"
+)
+
+// leaderOf returns the node that leads, as all three know it; 0 while they do not agree.
+func (s *stepped) leaderOf() geo.NodeID {
+	lead := s.nodes[1].Range(testRange).Leader()
+	for id := geo.NodeID(2); id <= 3; id++ {
+		if s.nodes[id].Range(testRange).Leader() != lead {
+			return 0
+		}
+	}
+	if lead != 0 && !s.nodes[lead].Range(testRange).Leading() {
+		return 0
+	}
+	return lead
+}
+
+// R1, R2: a leader whose node is going to stop answers what it has proposed, proposes nothing more, and another in-sync
+// replica leads well before an election timeout has passed. What waited was refused without effect.
+func TestR2LeavingLeaderHandsOver(t *testing.T) {
+	for seed := range seeds(8) {
+		s := newSteppedWith(t, 200+seed, 50)
+		lead := s.whole()
+		was := lead.Leader()
+		unknown, refused := 0, 0
+		answer := func(err error) {
+			switch err { //nolint:errorlint // They are answered as they are.
+			case kv.ErrUnknown:
+				unknown++
+			case ranges.ErrNotLeader:
+				refused++
+			default:
+				require.NoError(t, err)
+			}
+		}
+		for range 3000 { // 1.5 s: a replica that has just started takes no part in elections.
+			s.writeTimed(func(geo.NodeID) {}, answer)
+			s.step()
+		}
+		began := s.clock.Mono()
+		lead.Leave()
+		require.True(t, lead.HandsOver())
+		slow := was%3 + 1
+		s.until("another leader", func() bool {
+			if lead.Leading() {
+				late := s.clock.Mono()-began > 120*time.Millisecond
+				lead.Submit(&increment{}, func(err error) { // As the requests that are here already.
+					require.False(t, late && err == nil, "nothing more is proposed")
+					answer(err)
+				})
+			}
+			if ran := s.clock.Mono() - began; ran > 80*time.Millisecond && ran < 90*time.Millisecond {
+				s.paused[slow] = began + 150*time.Millisecond // What was proposed is committed, but not yet answered.
+			}
+			return s.leaderOf() != 0 && s.leaderOf() != was
+		})
+		took := s.clock.Mono() - began
+		require.Less(t, took, 400*time.Millisecond, "an election timeout is 500 ms")
+		require.Zero(t, unknown, "all that was proposed is answered")
+		require.Positive(t, refused, "and commands that were held are refused")
+		require.False(t, lead.HandsOver())
+		acked := false
+		s.until("a write elsewhere", func() bool {
+			s.writeTimed(func(id geo.NodeID) { acked = id != was }, answer)
+			return acked
+		})
+	}
+}
+
+// A replica that leaves does not campaign, and refuses the leadership of another one that leaves, which asks the next one.
+// Where nobody takes it, the leader is stuck and goes on to take writes.
+func TestLeavingReplicaLeadsNothing(t *testing.T) {
+	s := newStepped(t, 300)
+	lead := s.whole()
+	was := lead.Leader()
+	other, third := was%3+1, (was+1)%3+1
+	s.nodes[other].Range(testRange).Leave()
+	lead.Leave()
+	s.until("the third", func() bool { return s.leaderOf() == third })
+	s.nodes[third].Range(testRange).Leave()
+	s.until("nobody to ask", s.nodes[third].Range(testRange).Stuck)
+	require.False(t, s.nodes[third].Range(testRange).HandsOver())
+	acked := false
+	s.until("a write at the third", func() bool {
+		s.writeTimed(func(id geo.NodeID) { acked = id == third }, func(error) {})
+		return acked
+	})
+	s.paused[third] = 1 << 62
+	delete(s.net.nodes, third)
+	for range 20_000 { // 10 s
+		s.step()
+		require.False(t, s.nodes[was].Range(testRange).Leading() || s.nodes[other].Range(testRange).Leading())
+	}
+	s.net.nodes[third], s.paused[third] = s.nodes[third], 0
+}
+
+// A transfer whose message is lost costs an election timeout, and the leader asks the other one. No lease holds in the term
+// meanwhile (R5).
+func TestR5LeavingLeaderWhoseMessageIsLost(t *testing.T) {
+	s := newStepped(t, 301)
+	lead := s.whole()
+	was := lead.Leader()
+	var asked []uint64
+	s.net.lose = func(e Envelope) bool {
+		if e.Message.GetType() != pb.MsgTimeoutNow {
+			return false
+		}
+		asked = append(asked, e.Message.GetTo())
+		return len(asked) == 1
+	}
+	lead.Leave()
+	s.until("the first question", func() bool { return len(asked) == 1 })
+	at := s.clock.Mono()
+	for lead.Leading() && len(asked) == 1 {
+		require.Zero(t, lead.Replica().Lease(), "no lease in a term in which another was asked to lead")
+		s.step()
+	}
+	s.until("another leader", func() bool { return s.leaderOf() != 0 && s.leaderOf() != was })
+	require.Less(t, s.clock.Mono()-at, 400*time.Millisecond, "an election timeout, which a starved step stretches, and a round")
+	require.Len(t, slices.Compact(slices.Clone(asked)), 2, "the other one is asked")
+}
+
+// R5: while leaders leave, are paused and cut off, and messages are lost, no read is stale and no acknowledged increment is
+// lost: each read sees at least what was acknowledged before it.
+func TestR5LeavingUnderFaults(t *testing.T) {
+	handed := 0
+	for seed := range seeds(48) {
+		s := newStepped(t, 400+seed)
+		s.whole()
+		s.net.calm = false
+		leaving := 0
+		for range 5_000 {
+			s.step()
+			switch s.rng.IntN(100) {
+			case 0, 1, 2, 3:
+				s.writeTimed(func(geo.NodeID) {}, func(error) {})
+			case 4, 5, 6, 7, 8, 9:
+				s.read(geo.NodeID(1 + s.rng.IntN(3)))
+			case 10:
+				s.disturb()
+			case 11:
+				if r := s.leading(); r != nil && leaving < 2 && !r.Leaving() {
+					leaving++
+					r.Leave()
+				}
+			}
+		}
+		for _, e := range s.events {
+			if e.Kind == LeaderTransferred {
+				handed++
+			}
+		}
+	}
+	fmt.Printf("%d transfers\n", handed)
+	require.Positive(t, handed)
+}

@@ -1,0 +1,82 @@
+package ranges
+
+import (
+	"slices"
+	"time"
+
+	"antipode/geo"
+)
+
+// A node that is going to stop first has another node lead each range that it leads, so that writes wait for some round
+// trips and not for an election timeout:
+//
+//	leaves ──leaveAfter──> holds commands ──nothing in flight──> asks a voter ──that one leads──> follows
+//
+// Commands that are evaluated before are answered as ever; those that are held when the other one leads get ErrNotLeader:
+// nothing happened. If the message to the voter is lost, or it leaves too, this replica goes on to lead after an election
+// timeout, without a lease (R5), and asks the next one. Once all were asked in vain it is stuck: it takes commands, and
+// asks again after transferPause. A replica that leaves does not campaign, for itself or because it is asked to.
+
+const (
+	// leaveAfter is how long commands are taken after Leave: requests that were here already reach the range.
+	leaveAfter = 100 * time.Millisecond
+	// leaveMax is how long groups in flight are waited for. Past it their outcome is unknown to their callers.
+	leaveMax = 500 * time.Millisecond
+)
+
+// leaveState is what a leader that leaves remembers of a term.
+type leaveState struct {
+	term uint64
+	// since is when it began to leave in this term, again when it asks again; in running time.
+	since, again time.Duration
+	// asked are the nodes that were asked to lead, since it was stuck last.
+	asked []geo.NodeID
+}
+
+// Leave has another replica lead the range from now on, as soon as one can, and this one never again until it is opened
+// again. It may be called from any goroutine, and more than once.
+func (r *Range) Leave() {
+	r.leaving.Store(true)
+	r.o.Wake()
+}
+
+// Leaving reports whether Leave was called.
+func (r *Range) Leaving() bool { return r.leaving.Load() }
+
+// Stuck reports whether this replica leaves, still leads, and has asked every other one that is in sync.
+func (r *Range) Stuck() bool { return r.stuck.Load() }
+
+// HandsOver reports whether this replica leads, leaves and is not stuck: soon another one leads, and what comes may wait
+// for that.
+func (r *Range) HandsOver() bool { return r.Leading() && r.Leaving() && !r.Stuck() }
+
+// handOver takes the next step of a leader that leaves, and reports whether commands are held meanwhile.
+func (r *Range) handOver() (holds bool) {
+	if !r.Leaving() {
+		return false
+	}
+	ran, l := r.o.Running.Time(), &r.leave
+	if l.term != r.term {
+		*l = leaveState{term: r.term, since: ran}
+		r.stuck.Store(false)
+	}
+	switch {
+	case r.replica.Transferring():
+		return true
+	case ran-l.since < leaveAfter || ran < l.again:
+		return false
+	}
+	nodes := slices.DeleteFunc(r.voters(), func(n geo.NodeID) bool { return slices.Contains(l.asked, n) })
+	to := r.replica.Heir(nodes)
+	if to == 0 {
+		l.asked, l.again = nil, ran+transferPause
+		r.stuck.Store(true)
+		return false
+	}
+	if len(r.inflight)+len(r.acking) > 0 && ran-l.since < leaveAfter+leaveMax {
+		return true
+	}
+	l.asked = append(l.asked, to)
+	r.transfer(nodes, "because the former leader's node is going to stop")
+	return true
+}
