@@ -46,7 +46,12 @@ func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, p
 		req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()},
 	}
 	protocol.WatchSender(w, r)
-	w.Before(func() { protocol.BeforeAnswer(w, r) })
+	w.Before(func() {
+		protocol.BeforeAnswer(w, r)
+		if s.o.Leaving() {
+			routing.Leave(r, w.Header())
+		}
+	})
 	defer x.recover(start)
 	if err := x.admitted(); err != nil && !w.Committed {
 		x.fail(err)

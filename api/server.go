@@ -73,6 +73,9 @@ type Options struct {
 	Leaderless func(geo.RangeID) bool
 	// Clone finds the clone of an account at this location. Nil means that there are none.
 	Clone Clones
+	// Leaving reports whether this front end is going to stop: each answer then ends its connection, and says so to
+	// other front ends. Nil means that it is not.
+	Leaving func() bool
 	// HopSecret proves that a request comes from a front end of this process, whose
 	// Forwarder has it (WithSecret). Empty if front ends are separate processes.
 	HopSecret string
@@ -104,6 +107,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.Observe == nil {
 		o.Observe = func(geo.Service, string, int, string, time.Duration) {}
+	}
+	if o.Leaving == nil {
+		o.Leaving = func() bool { return false }
 	}
 	if o.RequestsMax == 0 {
 		o.RequestsMax = requestsMax

@@ -238,7 +238,7 @@ func (s *Stamp) Leader(id geo.RangeID) *ranges.Range {
 }
 
 // LeaderNode returns the node that leads a range, as far as the nodes that run in this process
-// know; ok is false while they know none, and while the leader here hands over. It may be a former leader whose silence
+// know; ok is false while they know none, and while the leader here steps down. It may be a former leader whose silence
 // they have not noticed yet.
 func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 	s.mu.RLock()
@@ -254,7 +254,7 @@ func (s *Stamp) LeaderNode(id geo.RangeID) (leader geo.NodeID, ok bool) {
 			}
 			continue
 		}
-		if r.n.Range(id).HandsOver() {
+		if r.n.Range(id).SteppingDown() {
 			return 0, false
 		}
 		if r.n.Range(id).Leading() {

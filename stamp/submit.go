@@ -53,7 +53,7 @@ func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) 
 	})
 }
 
-// left reports whether a node that is going to stop has handed over a range: it leads it no more, so that a command which
+// left reports whether a node that is going to stop has stepped down from a range, so that a command which
 // cannot be forwarded is refused at once. Nothing happened, and the client's next try goes to the leader.
 func (s *Stamp) left(id geo.RangeID) bool {
 	to, known := s.LeaderNode(id)

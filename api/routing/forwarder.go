@@ -23,7 +23,7 @@ const (
 	// of the location is tried in that time.
 	unreachableAfter = 2 * time.Second
 	dialMax          = unreachableAfter / 2
-	// avoidFor is how long a front end that was not reached is passed over while the
+	// avoidFor is how long a front end that was not reached, or is going to stop, is passed over while the
 	// location has others.
 	avoidFor = 5 * time.Second
 	// idlePerHost is how many connections to a front end stay open for the next request.
@@ -48,6 +48,8 @@ type Forwarder struct {
 	// missed is when a front end was last not reached; those that answer are not in it.
 	// Guarded by mu.
 	missed map[string]time.Time
+	// leaving is when a front end last answered that it is going to stop. Guarded by mu.
+	leaving map[string]time.Time
 }
 
 // Dial connects to a front end; a link between locations implements it.
@@ -61,7 +63,7 @@ func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []strin
 		dial = new(net.Dialer).DialContext
 	}
 	return &Forwarder{
-		from: from, endpoints: endpoints, missed: map[string]time.Time{},
+		from: from, endpoints: endpoints, missed: map[string]time.Time{}, leaving: map[string]time.Time{},
 		buffers: sync.Pool{New: func() any { b := make([]byte, relayBytes); return &b }},
 		transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -151,17 +153,18 @@ func (f *Forwarder) toLocation(q Request, to geo.Location, h hop) error {
 	return errUnreachable
 }
 
-// order puts the front ends that were not reached lately last.
+// order puts the front ends that were not reached lately, or are going to stop, last.
 func (f *Forwarder) order(addrs []string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.missed) == 0 || len(addrs) < 2 {
+	if len(f.missed)+len(f.leaving) == 0 || len(addrs) < 2 {
 		return addrs
 	}
 	now := clock.System{}.Now()
 	avoided := func(addr string) bool {
 		at, missed := f.missed[addr]
-		return missed && now.Sub(at) < avoidFor
+		since, leaves := f.leaving[addr]
+		return missed && now.Sub(at) < avoidFor || leaves && now.Sub(since) < avoidFor
 	}
 	var first, last []string
 	for _, addr := range addrs {
@@ -181,6 +184,26 @@ func (f *Forwarder) remember(addr string, reached bool) {
 		delete(f.missed, addr)
 	} else {
 		f.missed[addr] = clock.System{}.Now()
+	}
+}
+
+// Leave shows on an answer that this front end is going to stop: the connection ends with it, and another front end sends
+// its next request elsewhere.
+func Leave(r *http.Request, h http.Header) {
+	h["Connection"] = []string{"close"}
+	if ofGateway(r) || r.Header.Get(hopHeader) != "" {
+		h.Set(leavingHeader, "1")
+	}
+}
+
+// noteLeaving records whether a front end that answered is going to stop.
+func (f *Forwarder) noteLeaving(addr string, h http.Header) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if h.Get(leavingHeader) != "" {
+		f.leaving[addr] = clock.System{}.Now()
+	} else {
+		delete(f.leaving, addr)
 	}
 }
 

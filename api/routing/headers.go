@@ -28,4 +28,6 @@ const (
 	// servedByHeader names the location that has the account in the role asked for, to a
 	// gateway.
 	servedByHeader = "X-Antipode-Served-By"
+	// leavingHeader marks the answer of a front end that is going to stop: the next request goes to another one.
+	leavingHeader = "X-Antipode-Leaving"
 )

@@ -64,6 +64,7 @@ func (f *Forwarder) send(q Request, addr string, h hop) error {
 		return h.failed(q, body, p, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // Read to its end or given up.
+	f.noteLeaving(addr, resp.Header)
 	if h.answered != nil {
 		h.answered(resp.Header)
 	}
@@ -113,7 +114,7 @@ func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Res
 	header := w.Header()
 	clear(header)
 	for name, values := range resp.Header {
-		if !hopByHop(name) && (!h.edge || name != servedByHeader && name != notHereHeader) {
+		if !hopByHop(name) && name != leavingHeader && (!h.edge || name != servedByHeader && name != notHereHeader) {
 			header[spelling(name)] = values
 		}
 	}

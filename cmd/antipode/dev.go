@@ -133,7 +133,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx := untilSignal(out)
+	ctx := untilSignal(out, stopMax)
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
@@ -174,8 +174,8 @@ func tuneRuntime() {
 const stopMax = time.Minute
 
 // untilSignal returns a context that ends with the first SIGINT or SIGTERM. A second signal, or
-// stopMax, ends the process at once, which is safe: acknowledged writes are in the logs.
-func untilSignal(out io.Writer) context.Context {
+// within, ends the process at once, which is safe: acknowledged writes are in the logs.
+func untilSignal(out io.Writer, within time.Duration) context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
@@ -185,8 +185,8 @@ func untilSignal(out io.Writer) context.Context {
 		cancel()
 		select {
 		case <-signals:
-		case <-time.After(stopMax):
-			_, _ = fmt.Fprintf(out, "Not stopped after %s: exits.\n", stopMax)
+		case <-time.After(within):
+			_, _ = fmt.Fprintf(out, "Not stopped after %s: exits.\n", within)
 		}
 		os.Exit(1)
 	}()

@@ -38,7 +38,7 @@ func runDNS(out io.Writer, f processFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx := untilSignal(out)
+	ctx := untilSignal(out, stopMax)
 	p, err := nameserver.Open(nameserver.ProcessOptions{Config: c, Clock: clock.System{}, Logger: log})
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ func nodeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "node",
 		Short: "Run one node of a location",
-		Long: "Runs the node that a node.yaml describes. SIGTERM or SIGINT drains requests and stops it.\n" +
+		Long: "Runs the node that a node.yaml describes. SIGTERM or SIGINT has other nodes lead what it leads, drains\n" +
+			"requests within drain.timeout, and stops it; once more stops it at once.\n" +
 			"docs/node.md has every field; `antipode config check` lists the problems of a file.",
 		Example: `  antipode node --config /etc/antipode/node.yaml`,
 		Args:    cobra.NoArgs,
@@ -39,7 +40,7 @@ func runNode(out io.Writer, f processFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx := untilSignal(out)
+	ctx := untilSignal(out, c.Drain.Timeout.Duration()+stopMax)
 	n, err := node.Open(node.Options{Config: c, Warnings: c.DomainWarnings(), Clock: nodeClock(c), Logger: log})
 	if err != nil {
 		return errors.Join(err, folder.Close())
@@ -61,6 +62,7 @@ func runNode(out io.Writer, f processFlags) error {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
+		drain(out, n.Drain)
 		err = nil // Stopped while it was still starting.
 	}
 	return errors.Join(err, n.Close(), folder.Close())

@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"antipode/internal/clock"
 	"antipode/server/config"
 )
 
@@ -32,4 +35,14 @@ func load[T any](f *processFlags, read func(path string) (T, config.Problems, er
 		log.Warn("configuration", "file", f.config, "problem", p.String())
 	}
 	return c, log, nil
+}
+
+// drain drains a process, and says how long that took and what was left.
+func drain(out io.Writer, f func() (left []string)) {
+	began := clock.System{}.Mono()
+	left := f()
+	_, _ = fmt.Fprintf(out, "Drained in %s.\n", (clock.System{}.Mono() - began).Round(time.Millisecond))
+	for _, what := range left {
+		_, _ = fmt.Fprintf(out, "Left: %s.\n", what)
+	}
 }

@@ -37,7 +37,7 @@ func runWitness(out io.Writer, f processFlags) error {
 	if err != nil {
 		return err
 	}
-	ctx := untilSignal(out)
+	ctx := untilSignal(out, stopMax)
 	w, err := witness.Open(witness.Options{Config: c, Clock: clock.System{}, Logger: log})
 	if err != nil {
 		return errors.Join(err, folder.Close())

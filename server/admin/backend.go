@@ -84,7 +84,7 @@ type Location interface {
 	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 }
 
-// Options configures a Backend. All fields but Development are required.
+// Options configures a Backend. All fields but Development and Draining are required.
 type Options struct {
 	Clock clock.Clock
 	// Locations are listed in this order.
@@ -93,6 +93,8 @@ type Options struct {
 	Endpoints func(geo.Service) string
 	// Development: see Process of client/admin.
 	Development bool
+	// Draining reports whether the process is going to stop, where its locations do not say so. Nil means that it is not.
+	Draining func() bool
 }
 
 // Backend implements api/admin.Cluster. Methods may be called concurrently.
@@ -173,6 +175,12 @@ func (b *Backend) Events(ctx context.Context) (out wire.EventList) {
 // Ready implements api/admin.Cluster.
 func (b *Backend) Ready(ctx context.Context) []wire.LocationReadiness {
 	out := each(b, func(l Location) wire.LocationReadiness { return l.Readiness(ctx) })
+	if b.o.Draining != nil && b.o.Draining() {
+		for i := range out {
+			out[i].Ready, out[i].Reason = false, "the process that answers is going to stop, and drains"
+		}
+		return out
+	}
 	undecided := func(r wire.LocationReadiness) bool { return r.Serving && !r.Ready && r.Reason == "" }
 	if !slices.ContainsFunc(out, undecided) {
 		return out

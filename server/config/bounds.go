@@ -38,7 +38,23 @@ func (n Node) validateBounds(w *walker) {
 	if n.MetricsAccounts < -1 || n.MetricsAccounts > metricsAccountsMax {
 		w.bad("metrics_accounts", fmt.Sprintf("write a number of accounts from 1 to %d, or -1 for none, or leave it out for the default of 100", metricsAccountsMax))
 	}
+	w.drain(n.Drain)
 	n.validateOutbox(w)
+}
+
+// drainMax is above what any request may take, and below what a supervisor that waits for the process would wait.
+const drainMax = time.Hour
+
+// drain checks the section drain.
+func (w *walker) drain(d Drain) {
+	timeout, err := time.ParseDuration(string(d.Timeout))
+	if err != nil || timeout <= 0 || timeout > drainMax {
+		w.bad("drain.timeout", "write a span of time above zero, and of an hour at most, such as 15s")
+		return
+	}
+	if notice, err := time.ParseDuration(string(d.Notice)); err != nil || notice < 0 || notice >= timeout {
+		w.bad("drain.notice", "write a span of time below drain.timeout, such as 1s, or 0s for none")
+	}
 }
 
 // ValidReceiver reports whether notices can be posted to a URL.

@@ -15,6 +15,8 @@ type Gateway struct {
 	Admin Admin `yaml:"admin"`
 	// Zones are those of the nodes: see Node.
 	Zones []geo.Zone `yaml:"zones"`
+	// Drain bounds how the gateway stops on SIGTERM.
+	Drain Drain `yaml:"drain"`
 	// TLS has the gateway's certificate: see `antipode cert gateway`. With a certificate,
 	// requests go to the nodes' listen.hop, which take the client's address from the gateway;
 	// without, to the plain front ends.
@@ -74,7 +76,7 @@ func (g Gateway) withDefaults() Gateway {
 			*f.field = f.value
 		}
 	}
-	g.Zones = defaultZones(g.Zones)
+	g.Zones, g.Drain = defaultZones(g.Zones), g.Drain.withDefaults()
 	return g
 }
 
@@ -84,6 +86,7 @@ func (g Gateway) validate(w *walker) {
 	w.address("listen.table", g.Listen.Table, false)
 	w.address("listen.admin", g.Listen.Admin, false)
 	w.zones(g.Zones)
+	w.drain(g.Drain)
 	w.admin(g.Admin)
 	if g.Admin.TokenFile == "" {
 		w.warn("admin.token_file", "is missing, so the gateway's admin port shows no keys and changes nothing: "+

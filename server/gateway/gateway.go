@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,6 +44,7 @@ type Gateway struct {
 	// follower asks the locations for the epochs of their accounts, over asking.
 	follower *epochs.Follower
 	asking   *http.Client
+	draining atomic.Bool
 }
 
 // portsOf is where an operator chooses the ports of the process.
@@ -98,7 +101,7 @@ func Open(o Options) (_ *Gateway, err error) {
 // backend builds the backend of the admin port: all locations, through the admin ports of their
 // nodes.
 func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
-	o := serveradmin.Options{Clock: g.o.Clock, Endpoints: g.o.Config.Listen.Services().Of}
+	o := serveradmin.Options{Clock: g.o.Clock, Endpoints: g.o.Config.Listen.Services().Of, Draining: g.draining.Load}
 	for _, l := range g.o.Config.Locations {
 		r := &serveradmin.Remote{Location: l.Name, Logger: g.o.Logger}
 		for _, n := range l.Nodes {
@@ -163,7 +166,7 @@ func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 		return nil, err
 	}
 	return api.NewServer(api.Options{
-		Locations: g.locations(), Zones: g.o.Config.Zones, Epochs: g.follower, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Gateway: observer, Logger: g.o.Logger,
+		Locations: g.locations(), Zones: g.o.Config.Zones, Epochs: g.follower, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Gateway: observer, Leaving: g.draining.Load, Logger: g.o.Logger,
 	}), nil
 }
 
@@ -193,6 +196,20 @@ func (g *Gateway) endpoints(name geo.Location, s geo.Service) []string {
 		}
 	}
 	return out
+}
+
+// Drain makes the gateway not ready, goes on for the notice of the section drain, then takes no new connection and lets
+// the requests under way end, within the time of the section. It returns what is left then. Close must follow.
+func (g *Gateway) Drain() (left []string) {
+	d := g.o.Config.Drain
+	ctx, cancel := context.WithTimeout(context.Background(), d.Timeout.Duration())
+	defer cancel()
+	g.draining.Store(true)
+	_ = clock.Wait(ctx, d.Notice.Duration()) // It is shorter than the time.
+	if n := g.server.Drain(ctx); n > 0 {
+		left = append(left, fmt.Sprintf("%d requests had not ended, and are broken off: their outcome is unknown to their clients", n))
+	}
+	return left
 }
 
 // Close drains requests and closes the ports.

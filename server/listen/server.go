@@ -38,7 +38,7 @@ type Server struct {
 	servers []*http.Server
 	addrs   []net.Addr
 	done    errgroup.Group
-	// drain is drainTimeout; tests shorten it.
+	// drain is drainTimeout, and zero after Drain; tests shorten it.
 	drain time.Duration
 	// cancel ends the contexts of all requests.
 	cancel context.CancelFunc
@@ -150,29 +150,49 @@ func (s *Server) leave() {
 	}
 }
 
+// Drain closes the listeners, waits until the running requests have ended, and returns how many had not when ctx ended:
+// Close, which must follow, ends those at once.
+func (s *Server) Drain(ctx context.Context) (left int) {
+	s.shutdown(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain = 0
+	return s.running
+}
+
+// shutdown closes the listeners and waits until the running requests have ended or ctx has.
+func (s *Server) shutdown(ctx context.Context) {
+	hurry := time.AfterFunc(silentGrace, s.closeSilent)
+	defer hurry.Stop()
+	var drained sync.WaitGroup
+	for _, h := range s.servers {
+		drained.Go(func() { _ = h.Shutdown(ctx) }) // Its error is that of ctx.
+	}
+	drained.Wait()
+}
+
 // Close drains the running requests for a bounded time, ends the contexts and connections of
 // those that are left, and closes the listeners. It returns errRunning if handlers do not end
 // even then.
 func (s *Server) Close() error {
-	ctx, stop := context.WithTimeout(context.Background(), s.drain)
+	s.mu.Lock()
+	drain := s.drain
+	s.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.Background(), drain)
 	defer stop()
-	hurry := time.AfterFunc(silentGrace, s.closeSilent)
-	defer hurry.Stop()
 	// Uploads and downloads end with their connection, other work with its context.
 	end := context.AfterFunc(ctx, s.cancel)
 	defer end()
-	var drained errgroup.Group
-	for _, h := range s.servers {
-		drained.Go(func() error {
-			if h.Shutdown(ctx) != nil {
-				return h.Close() // The time is over.
-			}
-			return nil
-		})
+	s.shutdown(ctx)
+	var errs []error
+	if ctx.Err() != nil { // The time is over.
+		for _, h := range s.servers {
+			errs = append(errs, h.Close())
+		}
 	}
-	err := errors.Join(drained.Wait(), s.done.Wait())
+	errs = append(errs, s.done.Wait())
 	s.cancel()
-	return errors.Join(err, s.ended())
+	return errors.Join(append(errs, s.ended())...)
 }
 
 // errRunning: a handler watches neither its context nor its connection.

@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -47,6 +48,33 @@ func TestServerDrains(t *testing.T) {
 	close(leave)
 	require.Equal(t, "answered", <-answered)
 	require.NoError(t, <-closed)
+}
+
+// Drain takes no new connection, waits for the requests under way until its context ends, and reports those that are left,
+// which Close then ends at once.
+func TestDrainReportsWhatIsLeft(t *testing.T) {
+	entered, left := make(chan struct{}), make(chan struct{})
+	f, err := Open([]Listener{{Addr: "127.0.0.1:0", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		defer close(left)
+		close(entered)
+		<-r.Context().Done()
+	}), What: "test"}}, "nothing", slog.New(slog.NewTextHandler(io.Discard, nil)))
+	require.NoError(t, err)
+	f.drain = time.Hour // It would be waited for without Drain.
+	addr := f.Addrs()[0].String()
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	require.Equal(t, 1, f.Drain(ctx))
+	_, err = net.Dial("tcp", addr)
+	require.Error(t, err)
+	require.NoError(t, f.Close())
+	<-left
 }
 
 // A request that runs beyond the drain is ended by its context. A handler that ignores its

@@ -186,13 +186,13 @@ type Location struct {
 	from  *route.Table // the ranges of the other location
 	stamp atomic.Pointer[stamp.Stamp]
 
-	// bus is nil while the location is stopped. It is not guarded by mu, because the other
-	// location asks for it, possibly with a lock held.
+	// bus is nil while the location is stopped. Not guarded by mu: the other location asks for it with a lock held.
 	bus atomic.Pointer[openBus]
 
 	// starting is the current step of Start, nil while Start does not run. startFailed is the
 	// error of the last Start, nil after a success.
 	starting, startFailed atomic.Pointer[string]
+	draining              atomic.Bool // see drain.go
 
 	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
 	pub *natsbus.Publisher

@@ -35,6 +35,9 @@ func (l *Location) notServing(ctx context.Context) string {
 	if err != nil {
 		return l.notRunning()
 	}
+	if l.Draining() {
+		return l.Subject() + " is going to stop, and drains"
+	}
 	why := l.notWritable(ctx, stamp)
 	for _, id := range l.o.Local {
 		if err := stamp.Down(id); err != nil && why != "" {

@@ -75,6 +75,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return errors.Join(err, f.Close())
 	}
 	s.stopped.Store(false)
+	l.draining.Store(false)
 	s.listeners.Store(f)
 	return nil
 }

@@ -15,6 +15,7 @@ func (n *Node) newAPI() *api.Server {
 	c := n.o.Config
 	o := api.Options{Zones: c.Zones, Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
 	n.location.Serve(&o, n.meters)
+	o.Leaving = n.location.Draining
 	o.Clone = n.findClone
 	n.forward = routing.NewForwarder(c.Name, n.endpoints, n.dial).WithTLS(n.keyring.HopClientConfig(c.Location, c.Pair.Location))
 	o.Forward = n.forward

@@ -213,6 +213,14 @@ func (n *Node) listeners() []listen.Listener {
 	return append(listen.Services(c.Listen.Services().Of, c.Name, n.api.Handler), n.hopListener())
 }
 
+// Drain has the other nodes of the stamp take over what this one leads, and lets the requests under way end, within the
+// time of the section drain. It returns what is left then. Close must follow.
+func (n *Node) Drain() (left []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), n.o.Config.Drain.Timeout.Duration())
+	defer cancel()
+	return n.server.Drain(ctx, n.o.Config.Drain.Notice.Duration())
+}
+
 // Close drains requests, stops the node and closes its ports.
 func (n *Node) Close() error {
 	var errs []error

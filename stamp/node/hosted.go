@@ -117,7 +117,7 @@ func (r *hostedRange) reopen(lost error) error {
 		Alone: n.o.Base != nil, Running: n.scheduler.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
 		OnInSync:  r.reportInSync, Leaving: r.Leaving,
-		Rand:      rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
+		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (s *stepped) leaderOf() geo.NodeID {
 
 // R1, R2: a leader whose node is going to stop answers what it has proposed, proposes nothing more, and another in-sync
 // replica leads well before an election timeout has passed. What waited was refused without effect.
-func TestR2LeavingLeaderHandsOver(t *testing.T) {
+func TestR2LeavingLeaderStepsDown(t *testing.T) {
 	for seed := range seeds(8) {
 		s := newSteppedWith(t, 200+seed, 50)
 		lead := s.whole()
@@ -53,7 +53,7 @@ func TestR2LeavingLeaderHandsOver(t *testing.T) {
 		}
 		began := s.clock.Mono()
 		lead.Leave()
-		require.True(t, lead.HandsOver())
+		require.True(t, lead.SteppingDown())
 		slow := was%3 + 1
 		s.until("another leader", func() bool {
 			if lead.Leading() {
@@ -72,7 +72,7 @@ func TestR2LeavingLeaderHandsOver(t *testing.T) {
 		require.Less(t, took, 400*time.Millisecond, "an election timeout is 500 ms")
 		require.Zero(t, unknown, "all that was proposed is answered")
 		require.Positive(t, refused, "and commands that were held are refused")
-		require.False(t, lead.HandsOver())
+		require.False(t, lead.SteppingDown())
 		acked := false
 		s.until("a write elsewhere", func() bool {
 			s.writeTimed(func(id geo.NodeID) { acked = id != was }, answer)
@@ -93,7 +93,7 @@ func TestLeavingReplicaLeadsNothing(t *testing.T) {
 	s.until("the third", func() bool { return s.leaderOf() == third })
 	s.nodes[third].Range(testRange).Leave()
 	s.until("nobody to ask", s.nodes[third].Range(testRange).Stuck)
-	require.False(t, s.nodes[third].Range(testRange).HandsOver())
+	require.False(t, s.nodes[third].Range(testRange).SteppingDown())
 	acked := false
 	s.until("a write at the third", func() bool {
 		s.writeTimed(func(id geo.NodeID) { acked = id == third }, func(error) {})
@@ -137,7 +137,7 @@ func TestR5LeavingLeaderWhoseMessageIsLost(t *testing.T) {
 // R5: while leaders leave, are paused and cut off, and messages are lost, no read is stale and no acknowledged increment is
 // lost: each read sees at least what was acknowledged before it.
 func TestR5LeavingUnderFaults(t *testing.T) {
-	handed := 0
+	moved := 0
 	for seed := range seeds(48) {
 		s := newStepped(t, 400+seed)
 		s.whole()
@@ -161,10 +161,10 @@ func TestR5LeavingUnderFaults(t *testing.T) {
 		}
 		for _, e := range s.events {
 			if e.Kind == LeaderTransferred {
-				handed++
+				moved++
 			}
 		}
 	}
-	fmt.Printf("%d transfers\n", handed)
-	require.Positive(t, handed)
+	fmt.Printf("%d transfers\n", moved)
+	require.Positive(t, moved)
 }

@@ -46,12 +46,12 @@ func (r *Range) Leaving() bool { return r.leaving.Load() }
 // Stuck reports whether this replica leaves, still leads, and has asked every other one that is in sync.
 func (r *Range) Stuck() bool { return r.stuck.Load() }
 
-// HandsOver reports whether this replica leads, leaves and is not stuck: soon another one leads, and what comes may wait
+// SteppingDown reports whether this replica leads, leaves and is not stuck: soon another one leads, and what comes may wait
 // for that.
-func (r *Range) HandsOver() bool { return r.Leading() && r.Leaving() && !r.Stuck() }
+func (r *Range) SteppingDown() bool { return r.Leading() && r.Leaving() && !r.Stuck() }
 
-// handOver takes the next step of a leader that leaves, and reports whether commands are held meanwhile.
-func (r *Range) handOver() (holds bool) {
+// stepDown takes the next step of a leader that leaves, and reports whether commands are held meanwhile.
+func (r *Range) stepDown() (holds bool) {
 	if !r.Leaving() {
 		return false
 	}

@@ -118,7 +118,7 @@ type Range struct {
 	clockRefused atomic.Bool
 	// leaving and stuck: see leave.go.
 	leaving, stuck atomic.Bool
-	view         atomic.Pointer[View]
+	view           atomic.Pointer[View]
 
 	// Below: scheduler only.
 	term   uint64
@@ -294,7 +294,7 @@ func (r *Range) Work(now time.Duration) {
 	r.renewLease(now)
 	r.serveReads(now)
 	r.closeByTime(now)
-	if !r.handOver() {
+	if !r.stepDown() {
 		r.evaluate(now)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"antipode/geo"
 )
 
-// handOverPoll is the time between two looks of HandOver.
-const handOverPoll = 10 * time.Millisecond
+// stepDownPoll is the time between two looks of StepDown.
+const stepDownPoll = 10 * time.Millisecond
 
-// HandOver has other nodes lead what the nodes of this process lead, since they are going to stop; from then on these lead
+// StepDown has other nodes lead what the nodes of this process lead, since they are going to stop; from then on these lead
 // nothing any more until they are started again. It returns once they lead nothing, or only ranges of which no other
 // replica takes the leadership, or when ctx ends, with the ranges that are still led here.
-func (s *Stamp) HandOver(ctx context.Context) (left []geo.RangeID) {
+func (s *Stamp) StepDown(ctx context.Context) (left []geo.RangeID) {
 	for _, id := range s.o.Route.IDs() {
 		for _, p := range s.o.Peers {
 			if n := s.Node(p); n != nil && n.Range(id) != nil {
@@ -29,7 +29,7 @@ func (s *Stamp) HandOver(ctx context.Context) (left []geo.RangeID) {
 		select {
 		case <-ctx.Done():
 			return left
-		case <-time.After(handOverPoll):
+		case <-time.After(stepDownPoll):
 		}
 	}
 }

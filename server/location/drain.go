@@ -1,0 +1,56 @@
+package location
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"antipode/internal/clock"
+)
+
+// A process that is going to stop drains first: it is not ready any more, so that load balancers and gateways send it
+// nothing new; other nodes take over what it leads; then the requests under way end. Only then the location stops.
+
+// Draining reports whether the process is going to stop.
+func (l *Location) Draining() bool { return l.draining.Load() }
+
+// stepDownMax bounds how long other nodes may take to lead: two questions that are in vain, with elections after them.
+const stepDownMax = 5 * time.Second
+
+// stepDown has other nodes lead what this process leads, and names what is still led here when they do not.
+func (l *Location) stepDown(ctx context.Context) (left []string) {
+	ctx, cancel := context.WithTimeout(ctx, stepDownMax)
+	defer cancel()
+	s, err := l.Stamp()
+	if err != nil {
+		return nil
+	}
+	for _, id := range s.StepDown(ctx) {
+		what := fmt.Sprintf("range %d", id)
+		if r, ok := l.o.Route.Range(id); ok {
+			what = "the " + r.Service.String() + " range"
+		}
+		left = append(left, what+" is still led here: no other replica in sync takes it, and it has no leader until it elects one")
+	}
+	return left
+}
+
+// Drain makes the location ready to be stopped: it is not ready from now on, other nodes lead its ranges, and once notice
+// has passed the front end takes no new connection and the requests under way end. When ctx ends it returns what is left.
+// Stop must follow.
+func (s *Server) Drain(ctx context.Context, notice time.Duration) (left []string) {
+	f := s.listeners.Load()
+	if f == nil {
+		return nil
+	}
+	s.o.Location.draining.Store(true)
+	var moved sync.WaitGroup
+	moved.Go(func() { left = s.o.Location.stepDown(ctx) })
+	_ = clock.Wait(ctx, notice) // What is left is the same if ctx ends first.
+	moved.Wait()
+	if n := f.Drain(ctx); n > 0 {
+		left = append(left, fmt.Sprintf("%d requests had not ended, and are broken off: their outcome is unknown to their clients", n))
+	}
+	return left
+}
