@@ -27,8 +27,11 @@ func (r *Rig) ClientOf(name string, account geo.Account, secondary bool) *rest.C
 }
 
 func (r *Rig) ports(name string) dev.Ports {
-	if name == Gateway {
+	switch name {
+	case Gateway:
 		return r.opts.Gateway()
+	case SecondGateway:
+		return r.second
 	}
 	l, id, err := wire.ParseNodeName(name)
 	if err != nil {

@@ -55,6 +55,8 @@ type Rig struct {
 	links map[[2]string][]usedLink
 	// rates are of what goes between the locations, by where it comes from.
 	rates map[geo.Location]*proxy.Rate
+	// second are the ports of the second gateway, if there is one.
+	second dev.Ports
 
 	mu sync.Mutex
 	// running are the processes that the rig has started and not ended.
@@ -360,7 +362,7 @@ func (r *Rig) Leader(ctx context.Context, l geo.Location, s geo.Service, among .
 // Close ends everything. What a process printed is in its folder.
 func (r *Rig) Close() error {
 	var errs []error
-	for _, name := range append(All(), Witness) {
+	for _, name := range append(All(), Witness, SecondGateway) {
 		if _, err := r.child(name); err == nil {
 			errs = append(errs, r.Kill(name))
 		}
