@@ -13,8 +13,8 @@ type Counts struct {
 	NetLost, NetDoubled, NetDelayed, NetReordered uint64
 	// Nodes, and their wall clocks. Killed ones died in the middle of a pass, after they
 	// had sent what they had not yet synced; a power cut takes all nodes of a location
-	// at once.
-	Isolated, Stopped, Crashed, Killed, PowerCut, ClockStepped uint64
+	// at once. Drained ones had others lead what they led before they stopped.
+	Isolated, Stopped, Drained, Crashed, Killed, PowerCut, ClockStepped uint64
 	// Ways between two nodes that were cut, nodes that stood still, clocks set wrong by up to
 	// a century, files of which a crash kept only some blocks, fsyncs that failed, disks
 	// without room. Slow nodes worked only now and then; PassStopped counts schedulers that stood
@@ -74,7 +74,7 @@ type Counts struct {
 	// Range snapshots installed, and broken off on their way; replicas found lost, begun again
 	// under another id, and promoted, some of them under an id that is the number of another
 	// node; nodes that took no writes for want of room; nodes that found their clock wrong, and
-	// transfers of leadership because of it.
+	// transfers of leadership, because of that or since a node drained.
 	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, PromotedForeign, ReadOnly, ClockOff, Transferred uint64
 	// Reads of a damaged chunk that another node served; rounds of repair that copied chunks from
 	// a peer; stores that a node found damaged while it ran.

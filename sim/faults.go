@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"antipode/geo"
@@ -77,7 +78,7 @@ func (s *Sim) causeFault() {
 	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
 		m = led // Faults of leaders have the most effects.
 	}
-	what := s.rng.IntN(28)
+	what := s.rng.IntN(30)
 	if l.recovery != nil && (what < 7 || what > 9) {
 		return // Its nodes have enough to do.
 	}
@@ -119,6 +120,8 @@ func (s *Sim) causeFault() {
 		s.stopPass(m)
 	case 17:
 		s.fillDisk(m)
+	case 28, 29:
+		s.stepDown(m)
 	case 18:
 		if m.n != nil && l.up() == len(l.members) {
 			m.failSync = [...]string{logDir, extentsDir}[s.rng.IntN(2)]
@@ -142,6 +145,30 @@ func (m *member) stop() {
 		m.flush()
 	}
 	m.die(m.fs)
+}
+
+// stepDown ends a node as SIGTERM does: what it leads is to be led elsewhere first, for a while.
+func (s *Sim) stepDown(m *member) {
+	if m.n == nil || m.leaving() {
+		return
+	}
+	s.counts.Drained++
+	s.event("%s node %d drains", m.l.name, m.id)
+	for _, id := range m.has(everyRange[:]) {
+		m.n.Range(id).Leave()
+	}
+	m.dirty = true
+	life := m.life
+	s.after(s.between(50*time.Millisecond, 900*time.Millisecond), func() {
+		if m.life == life {
+			m.stop()
+		}
+	})
+}
+
+// leaving reports whether the node drains.
+func (m *member) leaving() bool {
+	return slices.ContainsFunc(m.has(everyRange[:]), func(id geo.RangeID) bool { return m.n.Range(id).Leaving() })
 }
 
 // crash ends a node as a power failure does.
@@ -305,6 +332,9 @@ func (s *Sim) heal() {
 			m.full, m.failSync, m.slow, m.restUntil, m.seams = false, "", 0, 0, 0
 			s.setRight(m)
 			m.goOn()
+			if m.n != nil && m.leaving() {
+				m.stop()
+			}
 			if m.n == nil {
 				m.open()
 			}

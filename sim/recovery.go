@@ -77,7 +77,7 @@ func (s *Sim) planRecovery() {
 // calm reports whether every node works and holds what was acknowledged.
 func (l *location) calm() bool {
 	for _, m := range l.members {
-		if m.n == nil || m.killed != nil || m.still() || m.passing != nil || m.seams > 0 || m.failSync != "" || m.failed || m.damaged {
+		if m.n == nil || m.killed != nil || m.still() || m.passing != nil || m.seams > 0 || m.failSync != "" || m.failed || m.damaged || m.leaving() {
 			return false
 		}
 	}

@@ -53,6 +53,9 @@ type Cluster interface {
 	// Names returns a page of what a location knows of the names of accounts. The query was checked.
 	Names(ctx context.Context, l geo.Location, q wire.NamesQuery) (wire.Names, error)
 
+	// Support returns what the process of a node knows of itself; without a location, that of the process that answers.
+	Support(ctx context.Context, l geo.Location, id geo.NodeID) (wire.Support, error)
+
 	// Forks lists the streams that may not go on, of the locations that answer.
 	Forks(ctx context.Context) (wire.Forks, error)
 

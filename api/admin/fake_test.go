@@ -345,3 +345,10 @@ func fullStatus() wire.Status {
 		},
 	}
 }
+
+func (f *fake) Support(ctx context.Context, l geo.Location, id geo.NodeID) (wire.Support, error) {
+	if l == "" {
+		return wire.Support{Name: "process"}, f.note(ctx, "support")
+	}
+	return wire.Support{Name: wire.NodeName(l, id)}, f.note(ctx, "support of %s", wire.NodeName(l, id))
+}

@@ -143,6 +143,8 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	// From here on the token is asked for.
 	e.GET("/v1/accounts/:name/keys", p.keys, p.withToken)
 	e.GET("/v1/accounts/:name/verify", p.verify, p.withToken)
+	e.GET("/v1/support", p.support, p.withToken)
+	e.GET("/v1/nodes/:node/support", p.nodeSupport, p.withToken)
 	e.POST("/v1/accounts", p.createAccount, p.withToken)
 	e.POST("/v1/accounts/:name/update", p.updateAccount, p.withToken)
 	e.POST("/v1/accounts/:name/verify", p.startVerify, p.withToken)

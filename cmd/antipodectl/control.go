@@ -15,7 +15,7 @@ import (
 func (t *tool) nodeCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "node",
-		Short: "Stop and start nodes (development)",
+		Short: "Stop and start nodes (development), and wait for one after its restart",
 		Example: `  antipodectl node stop northcentralus-2
   antipodectl node start northcentralus-2`,
 	})
@@ -24,6 +24,7 @@ func (t *tool) nodeCommand() *cobra.Command {
 			"  antipodectl node stop northcentralus-2", t.stopNode),
 		t.startCommand(t.switchCommand("start NODE", "NODE", "Start a stopped or failed node",
 			"  antipodectl node start northcentralus-2", nil), t.startNode),
+		t.inSyncCommand(),
 	)
 	return c
 }

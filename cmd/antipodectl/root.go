@@ -145,7 +145,9 @@ verify: antipodectl verify --help.`,
 	f.StringVarP(&t.output, "output", "o", "text", "`FORM` of the output: text or json")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	group(root)
-	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(), t.rangeCommand(), t.lagCommand(), t.whyCommand(), t.verifyCommand(), t.forkCommand(), t.failoverCommand(), t.lostCommand(), t.drillCommand(), t.dashboardsCommand())
+	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(),
+		t.rangeCommand(), t.lagCommand(), t.whyCommand(), t.verifyCommand(), t.forkCommand(), t.failoverCommand(), t.lostCommand(),
+		t.drillCommand(), t.dashboardsCommand(), t.supportCommand())
 	return root
 }
 

@@ -46,6 +46,9 @@ type Location interface {
 	// Names returns a page of what the location's catalog has of the names of accounts.
 	Names(ctx context.Context, q wire.NamesQuery) (wire.Names, error)
 
+	// Support returns what the process of a node knows of itself.
+	Support(ctx context.Context, id geo.NodeID) (wire.Support, error)
+
 	// Forks lists the streams that may not go on, as the location keeps them.
 	Forks(ctx context.Context) (wire.Forks, error)
 
@@ -84,7 +87,7 @@ type Location interface {
 	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 }
 
-// Options configures a Backend. All fields but Development and Draining are required.
+// Options configures a Backend. Clock, Locations and Endpoints are required.
 type Options struct {
 	Clock clock.Clock
 	// Locations are listed in this order.
@@ -95,6 +98,8 @@ type Options struct {
 	Development bool
 	// Draining reports whether the process is going to stop, where its locations do not say so. Nil means that it is not.
 	Draining func() bool
+	// Support returns what the process knows of itself. Nil means that it shows nothing.
+	Support func() wire.Support
 }
 
 // Backend implements api/admin.Cluster. Methods may be called concurrently.

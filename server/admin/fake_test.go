@@ -324,3 +324,7 @@ func (n *network) remote(l geo.Location) *Remote {
 	}
 	return r
 }
+
+func (f *fake) Support(ctx context.Context, id geo.NodeID) (wire.Support, error) {
+	return wire.Support{Name: wire.NodeName(f.name, id)}, f.note(ctx, "support of %d", id)
+}

@@ -28,6 +28,8 @@ type Local struct {
 	Alarms *metrics.Alarms
 	// Warnings are shown in every status.
 	Warnings []string
+	// Gather returns what the process knows of itself. Nil means that it shows nothing.
+	Gather func() wire.Support
 }
 
 // part is what this process runs of a location: see location.Location.

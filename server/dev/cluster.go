@@ -27,6 +27,7 @@ import (
 	"antipode/server/location"
 	"antipode/server/nameserver"
 	"antipode/server/notices"
+	"antipode/server/support"
 	"antipode/services"
 	"antipode/stamp/state"
 )
@@ -222,9 +223,10 @@ func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
 // backend is what stands behind the admin ports.
 func (c *Cluster) backend() *admin.Backend {
 	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of, Development: true}
+	o.Support = support.Source{Name: "antipode dev", Gatherer: c.registry}.Gather
 	for _, l := range c.set {
 		o.Locations = append(o.Locations, &admin.Local{
-			Location: l, Server: c.servers[l.Location()], Set: c.set, Clock: c.clock, Alarms: c.meters.Alarms,
+			Location: l, Server: c.servers[l.Location()], Set: c.set, Clock: c.clock, Alarms: c.meters.Alarms, Gather: o.Support,
 		})
 	}
 	return admin.New(o)

@@ -25,6 +25,7 @@ import (
 	"antipode/server/config"
 	"antipode/server/epochs"
 	"antipode/server/listen"
+	"antipode/server/support"
 )
 
 // Options configures a Gateway. All fields are required.
@@ -45,6 +46,7 @@ type Gateway struct {
 	follower *epochs.Follower
 	asking   *http.Client
 	draining atomic.Bool
+	registry *prometheus.Registry
 }
 
 // portsOf is where an operator chooses the ports of the process.
@@ -64,7 +66,7 @@ func newAdminClient() *http.Client {
 
 // Open listens and serves.
 func Open(o Options) (_ *Gateway, err error) {
-	g := &Gateway{o: o, http: newAdminClient(), asking: epochs.NewHTTP()}
+	g := &Gateway{o: o, http: newAdminClient(), asking: epochs.NewHTTP(), registry: metrics.NewRegistry()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Close())
@@ -84,15 +86,14 @@ func Open(o Options) (_ *Gateway, err error) {
 	if err := g.follow(); err != nil {
 		return nil, err
 	}
-	registry := metrics.NewRegistry()
-	clients, err := g.frontEnd(registry)
+	clients, err := g.frontEnd(g.registry)
 	if err != nil {
 		return nil, err
 	}
 	ls := listen.Services(c.Listen.Services().Of, "gateway", clients.Handler)
 	ls = append(ls, listen.Listener{
 		Addr: c.Listen.Admin, What: "admin", Limit: admin.Limit,
-		Handler: admin.Handler(backend, registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger}),
+		Handler: admin.Handler(backend, g.registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger}),
 	})
 	g.server, err = listen.Open(ls, portsOf, o.Logger)
 	return g, err
@@ -102,6 +103,7 @@ func Open(o Options) (_ *Gateway, err error) {
 // nodes.
 func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
 	o := serveradmin.Options{Clock: g.o.Clock, Endpoints: g.o.Config.Listen.Services().Of, Draining: g.draining.Load}
+	o.Support = support.Source{Name: "gateway", Config: g.o.Config, Gatherer: g.registry}.Gather
 	for _, l := range g.o.Config.Locations {
 		r := &serveradmin.Remote{Location: l.Name, Logger: g.o.Logger}
 		for _, n := range l.Nodes {

@@ -12,7 +12,7 @@ import (
 // backend is what stands behind the node's admin port: the whole location, as its processes
 // report it.
 func (n *Node) backend() *admin.Backend {
-	return admin.New(admin.Options{Clock: n.o.Clock, Locations: []admin.Location{n.members}, Endpoints: n.endpoint})
+	return admin.New(admin.Options{Clock: n.o.Clock, Locations: []admin.Location{n.members}, Endpoints: n.endpoint, Support: n.support})
 }
 
 // endpoint is where clients reach a service of this node.
@@ -30,6 +30,7 @@ func (n *Node) newMembers() *members {
 	m := &members{
 		Location: &admin.Local{
 			Location: n.location, Server: n.server, Set: location.Set{n.location}, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
+			Gather: n.support,
 		},
 		server: n.server, self: n.id, nodes: n.nodes(), calls: n.transport, catalogLeader: n.catalogLeader,
 	}

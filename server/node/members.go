@@ -265,6 +265,7 @@ func (m *members) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
 // serve answers the calls of the location's other processes.
 func (m *members) serve() {
 	m.serveUpdate()
+	m.serveSupport()
 	m.calls.HandleProcess(methodView, func(ctx context.Context, _ []byte) ([]byte, error) {
 		s, err := m.Location.Status(ctx)
 		if err != nil {

@@ -168,3 +168,28 @@ func TestR5LeavingUnderFaults(t *testing.T) {
 	fmt.Printf("%d transfers\n", moved)
 	require.Positive(t, moved)
 }
+
+// A replica that came into the in-sync set less than an election timeout ago may have restarted, and would refuse to lead:
+// of two that are in sync the other one is asked, whichever is further.
+func TestLeavingLeaderAsksTheSettled(t *testing.T) {
+	s := newStepped(t, 302)
+	lead := s.whole()
+	was := lead.Leader()
+	for range 1000 { // 0.5 s
+		s.writeTimed(func(geo.NodeID) {}, func(error) {})
+		s.step()
+	}
+	for _, fresh := range []geo.NodeID{was%3 + 1, (was+1)%3 + 1} {
+		s.paused[fresh] = s.clock.Mono() + 200*time.Millisecond
+		for _, in := range []bool{false, true} {
+			s.until("out of sync, and back", func() bool {
+				s.writeTimed(func(geo.NodeID) {}, func(error) {})
+				return slices.Contains(lead.Replica().InSyncNodes(), fresh) == in
+			})
+		}
+		require.Equal(t, 6-was-fresh, lead.Replica().Heir([]geo.NodeID{1, 2, 3}), "fresh: %d", fresh)
+		for range 1000 {
+			s.step()
+		}
+	}
+}

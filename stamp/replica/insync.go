@@ -33,6 +33,8 @@ type inSync struct {
 	moved func(n geo.NodeID, in bool)
 	// peers are the voters, this leader among them.
 	peers []peer
+	// decided is the monotonic time of the last decide.
+	decided time.Duration
 }
 
 // peer is one voter as the leader sees it.
@@ -107,6 +109,7 @@ func (s *inSync) update(rn *raft.RawNode, now, ran time.Duration) {
 
 // decide moves peers in or out by what they have persisted.
 func (s *inSync) decide(now, ran time.Duration) {
+	s.decided = now
 	var last uint64
 	for _, p := range s.peers {
 		last = max(last, p.match)

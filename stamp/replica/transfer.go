@@ -2,6 +2,7 @@ package replica
 
 import (
 	"slices"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -9,7 +10,7 @@ import (
 	"antipode/geo"
 )
 
-// Transfer asks the in-sync replica that is furthest, of those on the given nodes, to lead in place
+// Transfer asks an in-sync replica of those on the given nodes, the first one by before, to lead in place
 // of this one, and returns its node; 0 if there is none, or a transfer is under way. It may fail, and
 // this replica then goes on to lead; ask again. Meanwhile nothing can be proposed.
 //
@@ -46,11 +47,23 @@ func (r *Replica) heir(nodes []geo.NodeID) (to *peer) {
 		return nil
 	}
 	for i, p := range r.inSync.peers {
-		if p.id != r.o.ID && !p.out && slices.Contains(nodes, p.node) && (to == nil || p.match > to.match) {
+		if p.id != r.o.ID && !p.out && slices.Contains(nodes, p.node) && (to == nil || r.before(p, *to)) {
 			to = &r.inSync.peers[i]
 		}
 	}
 	return to
+}
+
+// before reports whether a is to be asked to lead before b: one that may have restarted within an election timeout would
+// not campaign (quiet), and the other has less to wait for if it is further.
+func (r *Replica) before(a, b peer) bool {
+	settled := func(p peer) bool {
+		return r.inSync.decided-p.since >= time.Duration(r.o.ElectionTicks)*r.o.Tick
+	}
+	if settled(a) != settled(b) {
+		return settled(a)
+	}
+	return a.match > b.match
 }
 
 // Transferring reports whether a transfer is under way: for an election timeout at most.

@@ -1,0 +1,50 @@
+package support
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"antipode/server/config"
+)
+
+// Every place of a configuration that may carry a secret is planted with one, and none is in what a process shows of
+// itself; names of files, and hosts, are.
+func TestNoSecretOfAConfiguration(t *testing.T) {
+	const secret = "PLANTEDsecret0123456789"
+	url := func(scheme string) string { return scheme + "://user:" + secret + "@host.example:4222/" + secret + "?sig=" + secret + "#" + secret }
+	c := config.Node{
+		Name: "north-1", Location: "north", Data: "/var/lib/antipode",
+		Admin:   config.Admin{TokenFile: "/etc/antipode/token"},
+		Notices: config.Notices{URL: url("https"), KeyFile: "/etc/antipode/notices.key"},
+		TLS:     config.TLS{CA: "/etc/ca.crt", Cert: "/etc/node.crt", Key: "/etc/node.key"},
+		NATS:    config.NATS{Mode: config.Outside, URLs: []string{url("nats"), url("tls")}, Credentials: "/etc/antipode/nats.creds"},
+		Pair: config.Pair{
+			Location: "south", NATS: []string{url("nats")}, Credentials: "/etc/antipode/pair.creds",
+			Endpoints: config.Endpoints{Blob: []string{url("https")}, Queue: []string{url("https")}, Table: []string{url("https")}},
+		},
+	}
+	registry := prometheus.NewRegistry()
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a_gauge", Help: "It helps."}, []string{"label"})
+	gauge.WithLabelValues("https://user:" + secret + "@host").Set(7)
+	registry.MustRegister(gauge)
+	s := Source{Name: "north-1", Config: c, Gatherer: registry}.Gather()
+	all := s.Version + s.Config + s.Metrics + s.Goroutines
+	require.NotContains(t, all, secret)
+	for _, kept := range []string{"/etc/antipode/token", "/etc/antipode/notices.key", "/etc/node.key", "/etc/antipode/nats.creds", "host.example:4222"} {
+		require.Contains(t, s.Config, kept)
+	}
+	require.Contains(t, s.Metrics, "a_gauge")
+	require.Contains(t, s.Goroutines, "support.TestNoSecretOfAConfiguration")
+	require.NotEmpty(t, s.Version)
+}
+
+// A part has a bound, and says where it was cut.
+func TestPartsAreBounded(t *testing.T) {
+	long := bounded(strings.Repeat("a line\n", 200), 1000)
+	require.LessOrEqual(t, len(long), 1000)
+	require.True(t, strings.HasSuffix(long, cut))
+	require.Equal(t, "short", bounded("short", 1000))
+}
