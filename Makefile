@@ -23,7 +23,8 @@ PACKAGE_FLAGS ?= -trimpath
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill dashboards hostile alerts bench figures proto deploy-check package clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill dashboards hostile alerts bench figures proto clean
+.PHONY: deploy-check package
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -86,13 +87,16 @@ hostile: ## 200 hostile clients beside an honest one, whose p99 may grow four ti
 
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
+
 deploy-check: ## manifests of deploy/ by their schemas, and what they start as plain processes
-	cd deploy && go test -count=1 -timeout 20m .
+	go test -C deploy/check -count=1 -timeout 20m .
 
 package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0
 	mkdir -p $(DIST)/build
 	go build $(PACKAGE_FLAGS) -ldflags "-X main.version=$(VERSION)" -o $(DIST)/build/ ./cmd/antipode ./cmd/antipodectl
-	cd deploy && VERSION=$(VERSION) DIST=$(DIST) ARCH=$$(go env GOARCH) go tool nfpm package --config package/nfpm.yaml --packager deb --target ../$(DIST)/
+	go build -C deploy/check -o $(abspath $(DIST))/build/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
+	cd deploy && VERSION=$(VERSION) DIST=$(abspath $(DIST)) ARCH=$$(go env GOARCH) $(abspath $(DIST))/build/nfpm package \
+		--config package/nfpm.yaml --packager deb --target $(abspath $(DIST))/
 
 race: ## the race detector on every package but the end-to-end tests
 	go test -race -short -timeout 30m $$(go list ./... | grep -v '^antipode/test')

@@ -1,7 +1,7 @@
-// Package deploy_test holds what deploy/ has to its promises: manifests are checked against the schemas and types that
+// Package check_test holds what deploy/ has to its promises: manifests are checked against the schemas and types that
 // their programs publish, and what they start is started here, as plain processes on loopback. There is no container
 // and no cluster in these tests.
-package deploy_test
+package check_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// root is the repository, seen from this package.
+// root is the repository, seen from deploy, where the tests run.
 const root = ".."
 
 // binaries has what the tests run, by the path that the image has it at.
@@ -32,6 +32,9 @@ const buildWait = 8 * time.Minute
 func TestMain(m *testing.M) {
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "antipode-deploy")
+	if err == nil {
+		err = os.Chdir("..")
+	}
 	code := 1
 	if err == nil {
 		if err = build(dir); err == nil {

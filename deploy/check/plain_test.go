@@ -1,4 +1,4 @@
-package deploy_test
+package check_test
 
 import (
 	"context"
@@ -29,6 +29,8 @@ type container struct {
 	env         map[string]string
 	// volumes maps mount paths to names of volumes: who names the same one shares a folder.
 	volumes map[string]string
+	// binds maps mount paths to folders of the repository.
+	binds map[string]string
 	// files are the contents of configuration files by mount path.
 	files map[string]string
 	// stop is how long it may take to end after SIGTERM.
@@ -105,6 +107,7 @@ func (f *fleet) translate(p *process, text string) string {
 	for at, v := range p.volumes {
 		paths[at] = f.volume(v)
 	}
+	maps.Copy(paths, p.binds)
 	for at := range p.files {
 		paths[at] = f.file(p.container, at)
 	}

@@ -1,4 +1,4 @@
-module antipode/deploy
+module antipode/deploy/check
 
 go 1.26.0
 

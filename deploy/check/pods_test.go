@@ -1,4 +1,4 @@
-package deploy_test
+package check_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package deploy_test
+package check_test
 
 import (
 	"context"
@@ -42,10 +42,8 @@ const packageVersion = "1.2.3"
 func debian(t *testing.T) string {
 	t.Helper()
 	needs(t, "dpkg-deb", "dpkg", "make", "systemd-sysusers", "systemd-tmpfiles")
-	dist, err := os.MkdirTemp(root, ".dist-") // Within the repository: nfpm takes paths below its folder.
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dist)) })
-	run(t, "make", "-C", root, "package", "VERSION="+packageVersion, "PACKAGE_FLAGS=", "DIST="+filepath.Base(dist))
+	dist := t.TempDir()
+	run(t, "make", "-C", root, "package", "VERSION="+packageVersion, "PACKAGE_FLAGS=", "DIST="+dist)
 	files, err := filepath.Glob(filepath.Join(dist, "*.deb"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)

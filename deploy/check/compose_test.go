@@ -1,10 +1,15 @@
-package deploy_test
+package check_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -30,9 +35,15 @@ func composed(t *testing.T) *types.Project {
 	return p
 }
 
-// ours reports whether a service runs what these tests can run: Prometheus and Grafana are not among it.
-func ours(s types.ServiceConfig) bool {
-	return strings.HasPrefix(s.Image, "antipode:") || strings.HasPrefix(s.Image, "nats:")
+// runs reports whether a service runs what these tests can run: Grafana is not among it, and Prometheus only where it is
+// installed.
+func runs(s types.ServiceConfig) bool {
+	return strings.HasPrefix(s.Image, "antipode:") || strings.HasPrefix(s.Image, "nats:") || s.Name == "prometheus" && hasPrometheus()
+}
+
+func hasPrometheus() bool {
+	_, err := exec.LookPath("prometheus")
+	return err == nil
 }
 
 // imageEntrypoint reads the entrypoint of our image.
@@ -53,16 +64,27 @@ func textOf(t *testing.T, file string) string {
 // containerOf takes what a service says.
 func containerOf(t *testing.T, p *types.Project, s types.ServiceConfig) container {
 	t.Helper()
-	c := container{name: s.Name, hosts: []string{s.Name}, env: map[string]string{}, volumes: map[string]string{}, files: map[string]string{}}
+	c := container{
+		name: s.Name, hosts: []string{s.Name},
+		env: map[string]string{}, volumes: map[string]string{}, binds: map[string]string{}, files: map[string]string{},
+	}
 	c.argv = slices.Concat([]string(s.Entrypoint), []string(s.Command))
 	if s.Entrypoint == nil {
-		c.argv = slices.Concat([]string{imageEntrypoint(t)}, []string(s.Command))
+		entrypoint := imageEntrypoint(t)
+		if s.Name == "prometheus" {
+			entrypoint = "prometheus" // That of its image.
+		}
+		c.argv = slices.Concat([]string{entrypoint}, []string(s.Command))
 	}
 	for k, v := range s.Environment {
 		require.NotNil(t, v, "%s: %s", s.Name, k)
 		c.env[k] = *v
 	}
 	for _, v := range s.Volumes {
+		if v.Type == types.VolumeTypeBind {
+			c.binds[v.Target] = v.Source
+			continue
+		}
 		require.Equal(t, types.VolumeTypeVolume, v.Type, s.Name)
 		c.volumes[v.Target] = v.Source
 	}
@@ -117,7 +139,7 @@ func TestComposeRuns(t *testing.T) {
 	var containers []container
 	for name, s := range p.Services {
 		switch {
-		case !ours(s):
+		case !runs(s):
 			continue
 		case slices.Contains(s.Profiles, "certificates"):
 			certificates[name] = s
@@ -126,7 +148,7 @@ func TestComposeRuns(t *testing.T) {
 			containers = append(containers, containerOf(t, p, s))
 		}
 	}
-	require.Len(t, services, 15)
+	require.Contains(t, []int{15, 16}, len(services))
 	f := newFleet(t, containers)
 	for _, group := range inOrder(t, certificates) {
 		for _, name := range group {
@@ -157,7 +179,49 @@ func TestComposeRuns(t *testing.T) {
 		}
 		return err
 	})
+	if hasPrometheus() {
+		until(t, "Prometheus scrapes all", func(ctx context.Context) error { return scrapes(ctx, f.address["prometheus"]+":9090") })
+	}
 	f.stop()
+}
+
+// scrapes asks Prometheus whether it reaches each of its eight targets, and has rules and alerts.
+func scrapes(ctx context.Context, address string) error {
+	var targets struct {
+		Data struct {
+			ActiveTargets []struct{ Health, LastError string }
+		}
+	}
+	if err := getJSON(ctx, "http://"+address+"/api/v1/targets?state=active", &targets); err != nil {
+		return err
+	}
+	for _, target := range targets.Data.ActiveTargets {
+		if target.Health != "up" {
+			return fmt.Errorf("a target is %s: %s", target.Health, target.LastError)
+		}
+	}
+	var rules struct {
+		Data struct{ Groups []any }
+	}
+	if err := getJSON(ctx, "http://"+address+"/api/v1/rules", &rules); err != nil {
+		return err
+	}
+	if targets, groups := len(targets.Data.ActiveTargets), len(rules.Data.Groups); targets != 8 || groups < 2 {
+		return fmt.Errorf("%d targets, %d groups of rules", targets, groups)
+	}
+	return nil
+}
+
+func getJSON(ctx context.Context, url string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	return errors.Join(json.NewDecoder(answer.Body).Decode(into), answer.Body.Close())
 }
 
 // resolverAt asks one name server alone.
@@ -224,7 +288,7 @@ func TestComposeIsTight(t *testing.T) {
 }
 
 // later are folders that compose.yaml mounts and that other work brings: they may be missing, nothing else may.
-var later = []string{"prometheus", "grafana"}
+var later = []string{"../grafana/provisioning", "../grafana/dashboards"}
 
 // What the file mounts exists, and every volume is one that it declares and uses.
 func TestComposeMountsExist(t *testing.T) {
@@ -237,7 +301,9 @@ func TestComposeMountsExist(t *testing.T) {
 				used[v.Source] = true
 				continue
 			}
-			if _, err := os.Stat(v.Source); !slices.Contains(later, filepath.Base(v.Source)) {
+			path, err := filepath.Rel(p.WorkingDir, v.Source)
+			require.NoError(t, err)
+			if _, err := os.Stat(v.Source); !slices.Contains(later, path) {
 				require.NoError(t, err, name)
 			}
 			require.True(t, v.ReadOnly, "%s: %s", name, v.Source)

@@ -1,4 +1,4 @@
-package deploy_test
+package check_test
 
 import (
 	"os"
@@ -139,6 +139,10 @@ func TestManifests(t *testing.T) {
 			if p.owner != "nats" {
 				require.GreaterOrEqual(t, grace, stopMin, at)
 			}
+			// deploy/prometheus/kubernetes.yaml finds pods and ports by these.
+			require.Equal(t, "antipode", p.template.Labels["app.kubernetes.io/name"], at)
+			require.Equal(t, p.owner, p.template.Labels["app.kubernetes.io/component"], at)
+			require.Equal(t, p.owner != "nats", portNamed(p.template.Spec.Containers[0], "metrics") != 0, at)
 			m.checkContainer(t, at, p)
 			m.checkCovered(t, at, p)
 		}
@@ -289,6 +293,11 @@ func (m *manifests) checkMonitor(t *testing.T, sm *monitoring.ServiceMonitor) {
 		}
 	}
 	require.ElementsMatch(t, []string{"node", "gateway-admin", "dns-admin"}, scraped)
+	for _, r := range sm.Spec.Endpoints[0].RelabelConfigs {
+		if r.TargetLabel == "job" {
+			require.Regexp(t, "^antipode", *r.Replacement, "the alerts select jobs by that")
+		}
+	}
 }
 
 // The check itself: an unknown field and a value of another type are found.
