@@ -13,7 +13,7 @@ import (
 )
 
 // deployed is where the files are.
-const deployed = "../../deploy/grafana"
+const deployed = "../../deploy/grafana/dashboards"
 
 var rewrite = flag.Bool("rewrite", false, "write the dashboards again")
 
