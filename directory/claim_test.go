@@ -294,7 +294,7 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 	requireBegun := func(t *testing.T, a *apart, e geo.EpochNumber) {
 		t.Helper()
 		a.requireGates(t, "north", a.name, begun(e))
-		own, err := a.pair.north.Own(t.Context())
+		own, err := a.north.Own(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, map[geo.Account]geo.Epoch{a.name: {Number: 1, Location: "north"}}, own)
 	}
@@ -302,12 +302,12 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 		a := newApart(t)
 		a.cut = true
 		for e := range geo.EpochNumber(2) {
-			_, behind, err := a.pair.north.Rebuild(t.Context(), a.name, nil)
+			_, behind, err := a.north.Rebuild(t.Context(), a.name, nil)
 			require.NoError(t, err)
 			require.ErrorIs(t, behind, errLink)
 			requireBegun(t, a, e+2)
 		}
-		_, behind := update(t, a.pair.north, a.name, catalog.LRS)
+		_, behind := update(t, a.north, a.name, catalog.LRS)
 		require.ErrorIs(t, behind, errLink)
 		requireBegun(t, a, 4)
 		require.True(t, begun(4).PassedBy(geo.Epoch{Number: 2, Location: "south"}))
@@ -316,12 +316,12 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 	t.Run("agreed", func(t *testing.T) {
 		a := begin(t)
 		a.cut = false
-		_, err := a.pair.north.Resume(t.Context())
+		_, err := a.north.Resume(t.Context())
 		require.NoError(t, err)
 		lrs := begun(4)
 		lrs.Agreed = 0
 		a.requireGates(t, "north", a.name, lrs)
-		own, err := a.pair.north.Own(t.Context())
+		own, err := a.north.Own(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, own)
 		_, err = a.pair.south.Promote(t.Context(), a.name)
@@ -339,7 +339,7 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 		require.True(t, begun(4).PassedBy(above[a.name]), "an exchange says so, too")
 		a.cut = false
 		_ = a.resumed(t, 3)
-		of, err := a.pair.north.Account(t.Context(), a.name)
+		of, err := a.north.Account(t.Context(), a.name)
 		require.NoError(t, err)
 		require.Equal(t, geo.Epoch{Number: 5, Location: "south"}, of.GeoEpoch(), "the promotion wins")
 	})

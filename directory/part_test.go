@@ -143,7 +143,8 @@ func TestR20WhatIsAPart(t *testing.T) {
 			catalog.Account{Copied: 100}, forks(fork(geo.Catalog, 100, true), fork(geo.Blob, 100, true), whole(geo.Queue), whole(geo.Table)), nil,
 		},
 		"a range": {
-			catalog.Account{Copied: 100}, forks(whole(geo.Catalog), fork(geo.Blob, 99, true), whole(geo.Queue), whole(geo.Table)),
+			catalog.Account{Copied: 100},
+			forks(whole(geo.Catalog), fork(geo.Blob, 99, true), whole(geo.Queue), whole(geo.Table)),
 			[]geo.Service{geo.Blob},
 		},
 		"a stream": {
@@ -152,7 +153,8 @@ func TestR20WhatIsAPart(t *testing.T) {
 			[]geo.Service{geo.Queue},
 		},
 		"the catalog": {
-			catalog.Account{Copied: 100}, forks(fork(geo.Catalog, 0, true), whole(geo.Blob), whole(geo.Queue), whole(geo.Table)),
+			catalog.Account{Copied: 100},
+			forks(fork(geo.Catalog, 0, true), whole(geo.Blob), whole(geo.Queue), whole(geo.Table)),
 			geo.Services[:],
 		},
 		"it was the primary since": {

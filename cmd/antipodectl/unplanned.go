@@ -13,13 +13,7 @@ import (
 	"antipode/geo"
 )
 
-func (t *tool) failoverUnplanned() *cobra.Command {
-	var yes, dry, alone, part bool
-	var whole wholeFlags
-	c := &cobra.Command{
-		Use:   "unplanned (ACCOUNT | --location LOCATION) [--yes]",
-		Short: "Make the secondary of an account its primary, without the primary",
-		Long: `unplanned is for a primary that is dead, or cannot be reached. Ask the secondary's location: the
+const unplannedLong = `unplanned is for a primary that is dead, or cannot be reached. Ask the secondary's location: the
 primary is not asked. What has arrived there is applied, for 10 s at most; then the copy is
 frozen, and the location is the primary. All that is there is kept.
 
@@ -50,7 +44,15 @@ it ends by itself.
 
 With --location all accounts whose primary is LOCATION move to the other location, which is asked;
 --to names it where the port that answers does not know it. Losses are said by account: failover
-unplanned ACCOUNT --dry-run.`,
+unplanned ACCOUNT --dry-run.`
+
+func (t *tool) failoverUnplanned() *cobra.Command {
+	var yes, dry, alone, part bool
+	var whole wholeFlags
+	c := &cobra.Command{
+		Use:   "unplanned (ACCOUNT | --location LOCATION) [--yes]",
+		Short: "Make the secondary of an account its primary, without the primary",
+		Long:  unplannedLong,
 		Example: `  antipodectl failover unplanned pictures
   antipodectl failover unplanned pictures --yes
   antipodectl failover unplanned pictures --yes --without-witness
