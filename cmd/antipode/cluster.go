@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	wire "antipode/client/admin"
+	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/server/cluster"
 	"antipode/server/dev"
@@ -25,14 +26,24 @@ type clusterFlags struct {
 	portBase int
 	accounts string
 	witness  bool
+	dnsZone  string
 }
 
 func (f clusterFlags) options() (cluster.Options, error) {
 	if f.portBase < 1 || f.portBase > cluster.PortBaseMax {
 		return cluster.Options{}, fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, cluster.PortBaseMax)
 	}
-	binary, err := os.Executable()
-	return cluster.Options{Dir: f.dir, PortBase: f.portBase, Binary: binary, Witness: f.witness}, err
+	o := cluster.Options{Dir: f.dir, PortBase: f.portBase, Witness: f.witness}
+	if f.dnsZone != "" {
+		zone, err := geo.ParseZone(f.dnsZone)
+		if err != nil {
+			return o, fmt.Errorf("--dns-zone %q: %w", f.dnsZone, err)
+		}
+		o.DNSZone = zone
+	}
+	var err error
+	o.Binary, err = os.Executable()
+	return o, err
 }
 
 func clusterCommand() *cobra.Command {
@@ -40,7 +51,7 @@ func clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Run a whole deployment of node processes on this machine",
-		Long: "Two locations of three node processes each, and a gateway, on loopback, with the ports of `antipode dev`.\n" +
+		Long: "Two locations of three node processes each, a gateway and a name server, on loopback, with the ports of `antipode dev`.\n" +
 			"Certificates, configurations, logs and data are in folders below --dir.",
 	}
 	start := &cobra.Command{
@@ -55,6 +66,7 @@ func clusterCommand() *cobra.Command {
 	start.Flags().IntVar(&f.portBase, "port-base", 10000, "first port of the gateway; locations at N+1000 and N+2000, their nodes 100 apart")
 	start.Flags().StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	start.Flags().BoolVar(&f.witness, "witness", false, "run a witness too: a location acknowledges writes under its lease alone, and promotions wait for it")
+	start.Flags().StringVar(&f.dnsZone, "dns-zone", devZone, "zone of the name server on port N+53, UDP and TCP, and of accounts' names; empty: no name server")
 	stop := &cobra.Command{
 		Use:     "stop",
 		Short:   "Stop all of them; what was acknowledged is kept",
@@ -119,14 +131,18 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 	if err := cluster.AwaitReady(ctx, o); err != nil {
 		return err
 	}
+	names := ""
+	if o.DNSZone != "" {
+		names = fmt.Sprintf("\nNames of accounts: zone %s at %s, such as\n  %s\n", o.DNSZone, o.Gateway().DNS(), digFor(o.Gateway().DNS(), list[0].name, string(o.DNSZone)))
+	}
 	_, err := fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three node processes each, in %s.
 
 Connection string:
   %s
-
+%s
 Next:
   antipodectl status --watch     how far the secondary is
   antipode cluster stop          stop all of it
-`, dev.North, dev.South, f.dir, list[0].connectionString(first))
+`, dev.North, dev.South, f.dir, list[0].connectionString(first), names)
 	return err
 }

@@ -21,7 +21,8 @@ import (
 )
 
 // Start starts the processes that do not run and returns when all answer. It fails only if ctx
-// ends, a process exits or another process has its port. Existing data is served again. A cluster of an earlier version that
+// ends, a process exits or another process has its port; unless ctx has ended, those that it has started are stopped then.
+// Existing data is served again. A cluster of an earlier version that
 // still runs is refused: its nodes would not accept this version's gateway.
 func Start(ctx context.Context, o Options) error {
 	dir, err := filepath.Abs(o.Dir)
@@ -48,13 +49,46 @@ func Start(ctx context.Context, o Options) error {
 	if err := o.portsFree(ctx); err != nil {
 		return err
 	}
+	launched, err := o.launchAll(members)
+	if err == nil {
+		err = o.awaitAll(ctx)
+	}
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	for _, name := range slices.Backward(launched) {
+		if _, running, findErr := o.find(name); running || findErr != nil {
+			err = errors.Join(err, findErr, o.end(ctx, name))
+		}
+	}
+	return err
+}
+
+// launchAll starts the processes that do not run, and returns which.
+func (o Options) launchAll(members []member) (launched []string, err error) {
 	for _, m := range members {
+		if _, running, err := o.find(m.name); err != nil {
+			return launched, err
+		} else if running {
+			continue
+		}
 		if err := o.launch(m); err != nil {
+			return launched, err
+		}
+		launched = append(launched, m.name)
+	}
+	return launched, nil
+}
+
+// awaitAll waits until all processes with an admin port answer there, and the name server at its metrics.
+func (o Options) awaitAll(ctx context.Context) error {
+	for _, n := range o.nodeNames() {
+		if err := o.await(ctx, n.name(), o.ports(n).Admin()); err != nil {
 			return err
 		}
 	}
-	for _, n := range o.nodeNames() {
-		if err := o.await(ctx, n.name(), o.ports(n).Admin()); err != nil {
+	if o.DNSZone != "" {
+		if err := o.await(ctx, NamesName, o.namesMetrics()); err != nil {
 			return err
 		}
 	}
@@ -98,31 +132,31 @@ func (o Options) samePorts(members []member) error {
 	return nil
 }
 
-// portsFree returns an error if another process has the admin port of one that Start would start, or that of the witness.
-// Its answers would pass for those of the process that cannot listen there.
+// portsFree returns an error if another process listens where one that Start would start is to listen. It could not, and the
+// answers of another one's admin port would pass for its own.
 func (o Options) portsFree(ctx context.Context) error {
-	type port struct{ name, what, address string }
-	admin := func(name, address string) port { return port{name, "admin of " + name, address} }
-	ports := []port{admin(GatewayName, o.Gateway().Admin())}
-	for _, n := range o.nodeNames() {
-		ports = append(ports, admin(n.name(), o.ports(n).Admin()))
-	}
-	if o.Witness {
-		ports = append(ports, port{WitnessName, "the witness", o.witness()})
-	}
 	dialer := net.Dialer{Timeout: askTimeout}
-	for _, p := range ports {
-		_, running, err := o.find(p.name)
+	for _, p := range o.listeners() {
+		_, running, err := o.find(p.process)
 		if err != nil {
 			return err
 		}
 		if running {
 			continue
 		}
+		taken := fmt.Errorf("cannot listen on %s (%s): another process does; stop what uses the port, or choose others with --port-base", p.address, p.what)
 		if conn, err := dialer.DialContext(ctx, "tcp", p.address); err == nil {
-			return errors.Join(
-				fmt.Errorf("cannot listen on %s (%s): another process does; stop what uses the port, or choose others with --port-base", p.address, p.what),
-				conn.Close())
+			return errors.Join(taken, conn.Close())
+		}
+		if !p.udp {
+			continue
+		}
+		conn, err := net.ListenPacket("udp", p.address)
+		if err != nil {
+			return taken
+		}
+		if err := conn.Close(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -240,6 +274,9 @@ func (o Options) ended() error {
 	if o.Witness {
 		names = append(names, WitnessName)
 	}
+	if o.DNSZone != "" {
+		names = append(names, NamesName)
+	}
 	for _, n := range o.nodeNames() {
 		names = append(names, n.name())
 	}
@@ -251,7 +288,7 @@ func (o Options) ended() error {
 	return nil
 }
 
-// await waits until a process listens on its admin port.
+// await waits until a process answers at its admin port, or that of its metrics.
 func (o Options) await(ctx context.Context, name, addr string) error {
 	for {
 		err := ask(ctx, addr, "/healthz")

@@ -25,8 +25,9 @@ const (
 	offsetNATS = 20
 	offsetPub  = 22
 	offsetHop  = 30
-	// offsetWitness is from the gateway's first port.
+	// offsetWitness is from the gateway's first port, offsetMetrics, of the name server's metrics, too.
 	offsetWitness = 40
+	offsetMetrics = 54
 )
 
 // Options says where a cluster is.
@@ -48,15 +49,18 @@ type Options struct {
 	// Witness: a witness runs too (R21), and Lease is how long its leases live; empty means the default of witness.yaml.
 	Witness bool
 	Lease   config.Duration
+	// DNSZone is the zone of a name server, which runs too, and one of those of the nodes and the gateway; empty for none.
+	DNSZone geo.Zone
 	// OnWait is called with what a start waits for, after each failed attempt. May be nil.
 	OnWait func(what string)
 }
 
-// GatewayName is the name of the gateway's process, WitnessName that of the witness and of its place. Nodes are named by
-// wire.NodeName.
+// GatewayName is the name of the gateway's process, WitnessName that of the witness and of its place, NamesName that of the
+// name server. Nodes are named by wire.NodeName.
 const (
 	GatewayName = "gateway"
 	WitnessName = "witness"
+	NamesName   = "names"
 )
 
 // Use is what a process uses an address of another one for.
@@ -135,17 +139,79 @@ func (o Options) Gateway() dev.Ports { return dev.Ports{Host: host, Base: o.Port
 // NodePorts returns the ports of a node, location and node counted from 0.
 func (o Options) NodePorts(location, number int) dev.Ports { return o.ports(node{location, number}) }
 
-// Ports lists every address that a process of the cluster listens on.
+// Ports lists every address that a process of the cluster may listen on.
 func (o Options) Ports() []string {
-	services := func(p dev.Ports) []string {
-		return []string{p.Of(geo.Blob), p.Of(geo.Queue), p.Of(geo.Table), p.Admin()}
+	o.Witness, o.DNSZone = true, geo.LocalZone
+	var out []string
+	for _, p := range o.listeners() {
+		out = append(out, p.address)
 	}
-	out := services(o.Gateway())
+	return out
+}
+
+// listener is an address that a process of the cluster listens on, and what for.
+type listener struct {
+	process, what, address string
+	// udp: over UDP too.
+	udp bool
+}
+
+// listeners lists the addresses that processes of the cluster listen on.
+func (o Options) listeners() (out []listener) {
+	add := func(process, what, address string) {
+		out = append(out, listener{process: process, what: what + " of " + process, address: address})
+	}
+	services := func(process string, p dev.Ports) {
+		add(process, "admin", p.Admin())
+		for _, s := range geo.Services {
+			add(process, s.String(), p.Of(s))
+		}
+	}
+	services(GatewayName, o.Gateway())
 	for _, n := range o.nodeNames() {
-		out = append(out, services(o.ports(n))...)
-		out = append(out, o.at(n, offsetNode), o.at(n, offsetNATS), o.at(n, offsetPub), o.at(n, offsetHop))
+		services(n.name(), o.ports(n))
+		add(n.name(), "calls", o.at(n, offsetNode))
+		add(n.name(), "NATS", o.at(n, offsetNATS))
+		add(n.name(), "NATS clients", o.at(n, offsetPub))
+		add(n.name(), "forwarded requests", o.at(n, offsetHop))
 	}
-	return append(out, o.witness())
+	if o.Witness {
+		out = append(out, listener{process: WitnessName, what: "the witness", address: o.witness()})
+	}
+	if o.DNSZone != "" {
+		out = append(out, listener{process: NamesName, what: "the name server", address: o.Gateway().DNS(), udp: true})
+		add(NamesName, "metrics", o.namesMetrics())
+	}
+	return out
+}
+
+// namesMetrics is where the name server has its metrics, if there is one.
+func (o Options) namesMetrics() string {
+	return net.JoinHostPort(host, strconv.Itoa(o.PortBase+offsetMetrics))
+}
+
+// names is the configuration of the name server.
+func (o Options) names() config.DNS {
+	c := config.DNS{
+		Listen: config.DNSListen{DNS: o.Gateway().DNS(), Metrics: o.namesMetrics()}, Zone: o.DNSZone,
+		Data: filepath.Join(o.folder(NamesName), "data"), Servers: []config.DNSHost{{Name: "ns." + o.DNSZone, Addresses: []string{host}}},
+	}
+	for l, name := range locations() {
+		at := config.DNSLocation{Name: name, Addresses: []string{host}}
+		for i := range nodes {
+			at.Admin = append(at.Admin, o.ports(node{l, i}).Admin())
+		}
+		c.Locations = append(c.Locations, at)
+	}
+	return c
+}
+
+// zones are those of the nodes and the gateway; nil means the default.
+func (o Options) zones() []geo.Zone {
+	if o.DNSZone == "" {
+		return nil
+	}
+	return []geo.Zone{geo.LocalZone, o.DNSZone}
 }
 
 // witness is where the witness listens, if there is one.
@@ -162,7 +228,10 @@ func (o Options) plan() []member {
 			Listen: o.witness(), Lease: o.Lease, TLS: o.tls(WitnessName),
 		}})
 	}
-	gateway := config.Gateway{Listen: config.GatewayListen{
+	if o.DNSZone != "" {
+		out = append(out, member{NamesName, "dns", o.names()})
+	}
+	gateway := config.Gateway{Zones: o.zones(), Listen: config.GatewayListen{
 		Blob: o.Gateway().Of(geo.Blob), Queue: o.Gateway().Of(geo.Queue), Table: o.Gateway().Of(geo.Table), Admin: o.Gateway().Admin(),
 	}, Admin: o.admin(), TLS: o.tls(GatewayName)}
 	for l, name := range locations() {
@@ -190,6 +259,7 @@ func (o Options) nodeConfig(n node) config.Node {
 		FaultDomain: domain("f", n.number), UpgradeDomain: domain("u", n.number), Data: filepath.Join(dir, "data"),
 		Listen: config.Listen{Node: o.at(n, offsetNode), Blob: p.Of(geo.Blob), Queue: p.Of(geo.Queue), Table: p.Of(geo.Table), Hop: o.at(n, offsetHop), Admin: p.Admin()},
 		Admin:  o.admin(),
+		Zones:  o.zones(),
 		TLS:    o.tls(n.name()),
 		NATS:   config.NATS{Mode: config.Cluster, Client: o.at(n, offsetPub), Listen: o.at(n, offsetNATS)},
 		Pair:   config.Pair{Location: locations()[1-n.location]},

@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/tls"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -142,18 +143,96 @@ func TestOtherPortsOfARunningCluster(t *testing.T) {
 	require.NoError(t, o.samePorts(o.plan()))
 }
 
-// A start whose ports another process has is refused before anything is started: the answers of
-// another cluster's processes would pass for those of this one.
+// freeBase returns a port base at which nothing listens.
+func freeBase(t *testing.T) int {
+	t.Helper()
+	for range 1000 {
+		o := Options{Dir: t.TempDir(), PortBase: 20000 + rand.IntN(10000), Witness: true, DNSZone: "names.test"}
+		if o.portsFree(t.Context()) == nil {
+			return o.PortBase
+		}
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+// A start whose ports another process has is refused before anything is started, in one line that names the port and the
+// option: the answers of another cluster's processes would pass for those of this one, and one that cannot listen would end.
 func TestPortsOfAnother(t *testing.T) {
-	other, err := net.Listen("tcp", "127.0.0.1:0")
+	for what, offset := range map[string]int{
+		"admin of gateway": 80, "table of gateway": 2, "the name server": 53, "metrics of names": 54, "the witness": 40,
+		"NATS of northcentralus-1": 1020, "NATS clients of southcentralus-3": 2222, "calls of southcentralus-1": 2010, "forwarded requests of northcentralus-2": 1130,
+	} {
+		base := freeBase(t)
+		other, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(base+offset)))
+		require.NoError(t, err)
+		o := Options{Dir: t.TempDir(), PortBase: base, Binary: "true", Witness: true, DNSZone: "names.test"}
+		require.EqualError(t, Start(t.Context(), o),
+			"cannot listen on "+other.Addr().String()+" ("+what+"): another process does; stop what uses the port, or choose others with --port-base")
+		for _, m := range o.plan() {
+			require.NoFileExists(t, filepath.Join(o.folder(m.name), pidFile))
+		}
+		require.NoError(t, other.Close())
+	}
+	o := Options{Dir: t.TempDir(), PortBase: freeBase(t), DNSZone: "names.test"}
+	udp, err := net.ListenPacket("udp", o.Gateway().DNS())
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, other.Close()) })
-	const adminOffset = 80
-	o := Options{Dir: t.TempDir(), PortBase: other.Addr().(*net.TCPAddr).Port - adminOffset, Binary: "true"}
-	require.EqualError(t, Start(t.Context(), o),
-		"cannot listen on "+other.Addr().String()+" (admin of gateway): another process does; stop what uses the port, or choose others with --port-base")
+	defer func() { require.NoError(t, udp.Close()) }()
+	require.ErrorContains(t, o.portsFree(t.Context()), "another process does")
+}
+
+// A start that fails since a process has ended stops those that it has started, and no others.
+func TestFailedStartLeavesNothingBehind(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: freeBase(t), DNSZone: "names.test", Binary: filepath.Join(t.TempDir(), "antipode")}
+	script := "#!/bin/sh\ncase \"$3\" in *northcentralus-1*) echo no port; exit 1;; esac\nexec sleep 60\n"
+	require.NoError(t, os.WriteFile(o.Binary, []byte(script), 0o700))
+	require.NoError(t, o.prepare(o.plan()))
+	before := exec.Command("sleep", "60")
+	require.NoError(t, before.Start())
+	started, err := startOf(before.Process.Pid)
+	require.NoError(t, err)
+	require.NoError(t, write(o.folder("southcentralus-3"), file{pidFile, fmt.Appendf(nil, "%d %s\n", before.Process.Pid, started)}))
+	require.EqualError(t, Start(t.Context(), o), "northcentralus-1 ended: no port")
 	for _, m := range o.plan() {
-		require.NoFileExists(t, filepath.Join(o.folder(m.name), pidFile))
+		_, running, err := o.find(m.name)
+		require.NoError(t, err)
+		require.Equal(t, m.name == "southcentralus-3", running, m.name)
+	}
+	require.NoError(t, before.Process.Kill())
+	require.Error(t, before.Wait())
+}
+
+// With a zone a name server runs, whose configuration passes, and the nodes and the gateway know the zone; without one none
+// does. A stop without the zone ends it too.
+func TestPlanWithNames(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: 15000, DNSZone: "names.test"}
+	members := o.plan()
+	require.Len(t, members, 8)
+	require.NoError(t, o.prepare(members))
+	d, problems, err := config.LoadDNS(filepath.Join(o.folder(NamesName), configFile))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Equal(t, "127.0.0.1:15053", d.Listen.DNS)
+	require.Equal(t, []string{"127.0.0.1:16080", "127.0.0.1:16180", "127.0.0.1:16280"}, d.Locations[0].Admin)
+	c, problems, err := config.Load(filepath.Join(o.folder("southcentralus-2"), configFile))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Contains(t, c.Zones, geo.Zone("names.test"))
+	require.Contains(t, c.Zones, geo.LocalZone)
+	g, problems, err := config.LoadGateway(filepath.Join(o.folder(GatewayName), configFile))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Equal(t, c.Zones, g.Zones)
+
+	names := exec.Command("sleep", "60")
+	require.NoError(t, names.Start())
+	started, err := startOf(names.Process.Pid)
+	require.NoError(t, err)
+	require.NoError(t, write(o.folder(NamesName), file{pidFile, fmt.Appendf(nil, "%d %s\n", names.Process.Pid, started)}))
+	require.NoError(t, Stop(t.Context(), Options{Dir: o.Dir}))
+	require.Error(t, names.Wait(), "it was ended by a signal")
+	for _, m := range (Options{Dir: t.TempDir(), PortBase: 15000}).plan() {
+		require.NotEqual(t, NamesName, m.name)
 	}
 }
 

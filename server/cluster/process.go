@@ -23,11 +23,8 @@ type process struct {
 	started string
 }
 
-// launch starts a process unless it runs, and records which process it is.
+// launch starts a process that does not run, and records which process it is.
 func (o Options) launch(m member) error {
-	if _, running, err := o.find(m.name); err != nil || running {
-		return err
-	}
 	dir := o.folder(m.name)
 	out, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
