@@ -2,6 +2,8 @@ package outbox
 
 import (
 	"errors"
+	"maps"
+	"slices"
 
 	"antipode/geo"
 	"antipode/stamp/keys"
@@ -19,17 +21,25 @@ func (o *Outbox) forget(w Writer, s geo.Stream) error {
 		return nil
 	}
 	delete(o.heads, s)
+	if of := o.accounts[s.Account]; len(of) > 1 {
+		delete(of, s)
+	} else {
+		delete(o.accounts, s.Account)
+	}
 	delete(o.trimmed, s)
 	delete(o.moved, s)
 	return errors.Join(w.Delete(keys.Head(o.id, s)), w.Delete(keys.Trimmed(o.id, s)))
 }
 
-// Of returns the streams of an account that the outbox knows, in no order.
-func (o *Outbox) Of(a geo.Account) (out []geo.Stream) {
-	for s := range o.heads {
-		if s.Account == a {
-			out = append(out, s)
-		}
+// add adds a stream to those of its account.
+func (o *Outbox) add(s geo.Stream) {
+	of := o.accounts[s.Account]
+	if of == nil {
+		of = map[geo.Stream]struct{}{}
+		o.accounts[s.Account] = of
 	}
-	return out
+	of[s] = struct{}{}
 }
+
+// Of returns the streams of an account that the outbox knows, in no order.
+func (o *Outbox) Of(a geo.Account) []geo.Stream { return slices.Collect(maps.Keys(o.accounts[a])) }

@@ -186,6 +186,24 @@ func requireScanned(t *testing.T, r *rig) {
 		firsts += len(list)
 	}
 	require.Equal(t, len(streams), firsts)
+	requireIndexed(t, r.o)
+}
+
+// requireIndexed compares the streams of each account with a walk over all.
+func requireIndexed(t *testing.T, o *Outbox) {
+	t.Helper()
+	want := map[geo.Account]map[geo.Stream]struct{}{}
+	for s := range o.heads {
+		if want[s.Account] == nil {
+			want[s.Account] = map[geo.Stream]struct{}{}
+		}
+		want[s.Account][s] = struct{}{}
+	}
+	require.Equal(t, want, o.accounts)
+	for a, streams := range want {
+		require.Len(t, o.Of(a), len(streams))
+	}
+	require.Empty(t, o.Of("nobody"))
 }
 
 // BenchmarkOpen opens outboxes of different length: the time does not depend on it.

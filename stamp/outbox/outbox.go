@@ -48,6 +48,8 @@ type Outbox struct {
 	id geo.RangeID
 	// heads are the last record numbered in each stream.
 	heads map[geo.Stream]change.OutboxHead
+	// accounts are the streams of heads by account: a failover asks for those of one of very many.
+	accounts map[geo.Account]map[geo.Stream]struct{}
 	// trimmed is the last record deleted in each stream. Invariant: at most the head.
 	trimmed map[geo.Stream]change.OutboxHead
 	// waiting are the streams with records in the outbox: those whose head is not trimmed.
@@ -81,6 +83,7 @@ func Open(id geo.RangeID, from kv.Reader) (*Outbox, error) {
 	o := &Outbox{
 		id: id, heads: map[geo.Stream]change.OutboxHead{}, trimmed: map[geo.Stream]change.OutboxHead{},
 		waiting: map[geo.Stream]struct{}{}, of: map[Copy]Backlog{}, moved: map[geo.Stream]struct{}{},
+		accounts: map[geo.Account]map[geo.Stream]struct{}{},
 	}
 	if v, ok, err := from.Get(keys.Closed(id)); err != nil {
 		return nil, err
@@ -101,6 +104,7 @@ func Open(id geo.RangeID, from kv.Reader) (*Outbox, error) {
 	err := errors.Join(
 		keys.EachStream(from, keys.Heads(id), func(s geo.Stream, v []byte) (err error) {
 			o.heads[s], err = change.ParseOutboxHead(v)
+			o.add(s)
 			return err
 		}),
 		keys.EachStream(from, keys.Trims(id), func(s geo.Stream, v []byte) (err error) {
@@ -124,7 +128,10 @@ func (o *Outbox) ApplyRecord(w Writer, r *change.Record, encoded []byte) (Record
 	if head := o.Head(s); !head.Precedes(r.Seq, r.Prev) {
 		return Record{}, fmt.Errorf("%w: %s: want #%d, got #%d", ErrGap, s, head.Seq+1, r.Seq)
 	}
-	before := o.heads[s]
+	before, known := o.heads[s]
+	if !known {
+		o.add(s)
+	}
 	head := change.OutboxHead{Head: geo.Head{Seq: r.Seq, Hash: change.HashOf(encoded)}, Volume: before.Add(r, encoded)}
 	o.heads[s] = head
 	o.moved[s], o.waiting[s] = struct{}{}, struct{}{}

@@ -113,6 +113,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		err = r.trim(s, geo.Seq(number("to")))
 	case "forget":
 		err = r.apply(func(w Writer) error { return r.o.ApplyTrim(w, s, change.OutboxHead{}) })
+		requireIndexed(t, r.o)
 	case "closed":
 		err = r.apply(func(w Writer) error { return r.o.ApplyClosed(w, geo.Timestamp(number("t"))) })
 	case "read":
@@ -125,6 +126,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		require.NoError(t, r.store.Flush())
 		require.NoError(t, r.store.Close())
 		r.open()
+		requireIndexed(t, r.o)
 	case "push": // A group with one record of so many bytes, straight into the feed.
 		r.feed.Push(Added{Records: []Record{{Bytes: make([]byte, number("bytes"))}}})
 		return ""

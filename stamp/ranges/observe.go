@@ -144,8 +144,11 @@ func (m *Machine) Progress(src geo.SourceRange, a geo.Account) cursor.Progress {
 			p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: why})
 		}
 	}
+	if a != cursor.EveryAccount {
+		return p // Asked for each account every second: what follows looks at all of them.
+	}
 	for name, g := range m.gates.of {
-		if a == cursor.EveryAccount && (g.Role == change.RoleNone || g.Role == change.RolePrimary && g.Epoch.Number > 1) {
+		if g.Role == change.RoleNone || g.Role == change.RolePrimary && g.Epoch.Number > 1 {
 			if p.Ended == nil {
 				p.Ended = map[geo.Account]geo.Epoch{}
 			}
