@@ -23,7 +23,7 @@ PACKAGE_FLAGS ?= -trimpath
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy clocks drill dashboards hostile alerts bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks drill dashboards hostile alerts bench figures proto clean
 .PHONY: deploy-check package
 
 help: ## list the targets
@@ -69,6 +69,9 @@ slowlink: ## node processes on a narrow, cut or half cut link, and without one r
 
 redundancy: ## each redundancy change, 100 failovers, 50 promotions, one with disks 10 minutes older, and 75 pauses under load, the copy of 1 GiB under kills: RUN=TestR20UnplannedUnderLoad plays that part; over an hour, 10 GB
 	go test -count=1 -timeout 5h ./test/redundancy -v -run '$(RUN)' -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -pause=3s -unplanned=50 -promotes=10s -bound=2 -older=10m -pauses=25 -rewound -moved=1.2
+
+rolling: ## all six nodes and two gateways restarted one after the other under load, ROUNDS=5 times; no write pauses for 1 s
+	go test -count=1 -timeout 3h ./test/rolling -v -args -turns=$(ROUNDS) -pause=1s
 
 clocks: ## one node's clock stepped by ten minutes under load, 100 samples of Last Sync Time a second
 	go test -count=1 -timeout 1h ./test/clocks -v -args -step=10s -rate=100

@@ -2,8 +2,10 @@ package routing
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,4 +78,45 @@ func TestClientIsNotBelieved(t *testing.T) {
 		require.Empty(t, r.Header.Get(secretHeader))
 		require.Equal(t, addr.String(), r.Header.Get(clientAddrHeader))
 	}
+}
+
+// A front end that says with an answer that it is going to stop gets the next request only where there is no other one; the
+// answer ends its connection, and the word goes no further. Once it answers without that, it is asked first again.
+func TestLeavingFrontEndIsAskedLast(t *testing.T) {
+	var leaving atomic.Bool
+	var asked []string
+	served := func(name string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, name)
+			if name == "first" && leaving.Load() {
+				Leave(r, w.Header())
+			}
+			_, _ = io.WriteString(w, name)
+		}))
+		t.Cleanup(s.Close)
+		return s.Listener.Addr().String()
+	}
+	addrs := []string{served("first"), served("second")}
+	f := NewForwarder("gateway", func(geo.Location, geo.Service) []string { return addrs }, nil)
+	t.Cleanup(f.Close)
+	send := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/a", http.NoBody)
+		require.NoError(t, f.toLocation(Request{W: w, R: r, Reads: true}, "north", hop{mark: gatewayHeader, edge: true, lost: new(int)}))
+		return w
+	}
+	require.Equal(t, "first", send().Body.String())
+	leaving.Store(true)
+	last := send()
+	require.Equal(t, "first", last.Body.String(), "it is served")
+	require.Empty(t, last.Header().Get(leavingHeader))
+	require.Empty(t, last.Header().Get("Connection"))
+	require.Equal(t, "second", send().Body.String())
+	addrs = addrs[:1]
+	require.Equal(t, "first", send().Body.String(), "there is no other one")
+	leaving.Store(false)
+	send()
+	addrs = append(addrs, "127.0.0.1:1")
+	require.Equal(t, "first", send().Body.String())
+	require.Equal(t, []string{"first", "first", "second", "first", "first", "first"}, asked)
 }

@@ -333,3 +333,35 @@ func TestR20GatewayAsksForEpochs(t *testing.T) {
 	_, body := start(t, c).get(0, "/photos/x")
 	require.Equal(t, "north", body)
 }
+
+// A gateway that is going to stop is not ready and ends the connection of each client with its answer; then it takes no new
+// connection.
+func TestLeavingGatewayDrains(t *testing.T) {
+	north := newNode(t, "north")
+	north.serve(nil)
+	c := configured(north)
+	c.Drain = config.Drain{Timeout: "1m", Notice: "0s"}
+	g := start(t, c)
+	ask := func(listener int, path string) (closes bool, body string) {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+g.server.Addrs()[listener].String()+path, nil)
+		require.NoError(t, err)
+		a, err := g.client.Do(q)
+		require.NoError(t, err)
+		text, err := io.ReadAll(a.Body)
+		require.NoError(t, err)
+		require.NoError(t, a.Body.Close())
+		return a.Close, string(text)
+	}
+	closes, _ := ask(0, "/photos/x")
+	require.False(t, closes)
+	_, ready := ask(len(geo.Services), "/readyz")
+	require.NotContains(t, ready, "drains")
+	g.draining.Store(true)
+	closes, _ = ask(0, "/photos/x")
+	require.True(t, closes)
+	_, ready = ask(len(geo.Services), "/readyz")
+	require.Contains(t, ready, "drains")
+	require.Empty(t, g.Drain())
+	_, err := net.Dial("tcp", g.server.Addrs()[0].String())
+	require.Error(t, err)
+}

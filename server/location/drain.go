@@ -31,7 +31,7 @@ func (l *Location) stepDown(ctx context.Context) (left []string) {
 		if r, ok := l.o.Route.Range(id); ok {
 			what = "the " + r.Service.String() + " range"
 		}
-		left = append(left, what+" is still led here: no other replica in sync takes it, and it has no leader until it elects one")
+		left = append(left, what+" is still led here: no other replica in sync takes it, so that it has no leader until the others elect one")
 	}
 	return left
 }
