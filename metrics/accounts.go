@@ -34,8 +34,10 @@ type AccountSamples struct {
 	Unavailable []UnavailableSample
 	// Copies has one entry for each bootstrap that goes on.
 	Copies []CopySample
-	// Accounts has one entry for each account whose primary is at a location of the process that leads the catalog there.
-	Accounts []AccountSample
+	// Accounts has one entry for each account whose primary is at a location of the process that leads the catalog there,
+	// and Operations one for each operation that is under way at such a location.
+	Accounts   []AccountSample
+	Operations []OperationSample
 }
 
 // SyncSample is a sync time of an account's service at its secondary.
@@ -86,7 +88,7 @@ func newAccounts(src Source, most int) *accounts {
 			"1 while the replication of an account's service is unavailable for this reason; absent otherwise.",
 			labelLocation, labelAccount, labelService, labelReason),
 		held: desc(nameAccounts, "Accounts whose primary is here, by redundancy.", labelLocation, labelRedundancy),
-		operations: desc(nameOperations, "Accounts whose primary is here and that have an operation under way, by its kind and phase.",
+		operations: desc(nameOperations, "Accounts that have an operation under way here, by its kind and phase.",
 			labelLocation, labelKind, labelPhase),
 		failover: desc(nameLastFailover, "When an account became primary here last, Unix seconds; absent if none ever did.", labelLocation),
 	}
@@ -123,7 +125,7 @@ func (c *accounts) Collect(ch chan<- prometheus.Metric) {
 	for _, one := range foldCopies(s.Copies) {
 		c.copies.collect(one, put)
 	}
-	c.collectAll(s.Accounts, put)
+	c.collectAll(s, put)
 }
 
 // limit replaces the names of all accounts but the most that are worst off.
@@ -220,21 +222,26 @@ func unixSeconds(t geo.Timestamp) float64 {
 type AccountSample struct {
 	Location   geo.Location
 	Redundancy string
-	// Operation is the kind of the operation under way, and Phase how far it is, both of a few words; empty without one.
-	Operation, Phase string
 	// LastFailover is zero if the account was always primary here.
 	LastFailover geo.Timestamp
 }
 
+// OperationSample is an operation of an account.
+type OperationSample struct {
+	Location geo.Location
+	// Kind and Phase are one of a few words each. A phase may be empty.
+	Kind, Phase string
+}
+
 // collectAll counts all accounts, without their names.
-func (c *accounts) collectAll(list []AccountSample, put func(*prometheus.Desc, float64, ...string)) {
-	held, operations, last := map[[2]string]int{}, map[[3]string]int{}, map[string]geo.Timestamp{}
-	for _, a := range list {
+func (c *accounts) collectAll(s AccountSamples, put func(*prometheus.Desc, float64, ...string)) {
+	held, operations, last := map[[2]string]int{}, map[OperationSample]int{}, map[string]geo.Timestamp{}
+	for _, o := range s.Operations {
+		operations[o]++
+	}
+	for _, a := range s.Accounts {
 		at := string(a.Location)
 		held[[2]string{at, a.Redundancy}]++
-		if a.Operation != "" {
-			operations[[3]string{at, a.Operation, a.Phase}]++
-		}
 		if a.LastFailover > last[at] {
 			last[at] = a.LastFailover
 		}
@@ -243,7 +250,7 @@ func (c *accounts) collectAll(list []AccountSample, put func(*prometheus.Desc, f
 		put(c.held, float64(n), k[:]...)
 	}
 	for k, n := range operations {
-		put(c.operations, float64(n), k[:]...)
+		put(c.operations, float64(n), string(k.Location), k.Kind, k.Phase)
 	}
 	for at, t := range last {
 		put(c.failover, unixSeconds(t), at)

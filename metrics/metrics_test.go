@@ -109,8 +109,9 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 			Copies:      copies(),
 			Accounts: []AccountSample{
 				{Location: north, Redundancy: "RA-GRS", LastFailover: instant(t, "2026-11-21T15:04:05.1234567Z")},
-				{Location: north, Redundancy: "RA-GRS", Operation: "move", Phase: "draining"},
+				{Location: north, Redundancy: "RA-GRS"},
 			},
+			Operations: []OperationSample{{north, "move", "draining"}},
 		},
 	}
 	require.NoError(t, RegisterGauges(reg, w, 0))

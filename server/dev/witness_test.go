@@ -222,6 +222,7 @@ func TestR21PromotionWithTheWitnessAway(t *testing.T) {
 	eventually(t, "it says what it waits for", func() bool { return look(wire.Failover{DryRun: true}).OperationWaits == errAway.Error() })
 	waiting := look(wire.Failover{DryRun: true})
 	require.Equal(t, wire.FailoverClaiming, waiting.FailoverPhase)
+	require.InDelta(t, 1, gather(t, a.Cluster)[`antipode_account_operations{kind="promotion",location="southcentralus",phase="claiming"}`], 0)
 	shown, err := a.admin.Account(t.Context(), "northacct")
 	require.NoError(t, err)
 	require.Equal(t, []string{waiting.FailoverPhase, waiting.Operation}, []string{shown.FailoverPhase, shown.Operation}, "an account shows it, too")

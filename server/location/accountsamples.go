@@ -24,6 +24,7 @@ func (s samples) Accounts() (out metrics.AccountSamples) {
 	for _, a := range accounts {
 		if l := s.set.Find(a.Secondary); l != nil {
 			l.sampleSecondary(a, &out)
+			l.samplePromotion(a, &out)
 		}
 		if l := s.set.Find(a.Primary); l != nil && l.Leader(l.o.Route.Catalog()) != nil {
 			l.samplePrimary(a, &out)
@@ -62,10 +63,10 @@ func (l *Location) sampleSecondary(a *catalog.Account, out *metrics.AccountSampl
 // samplePrimary adds what the leader of the catalog here knows of an account whose primary this location is.
 func (l *Location) samplePrimary(a *catalog.Account, out *metrics.AccountSamples) {
 	sample := metrics.AccountSample{Location: l.o.Name, Redundancy: string(a.Redundancy), LastFailover: a.LastFailover}
-	if op := a.Operation; op != nil {
-		sample.Operation, sample.Phase = string(op.Kind), string(op.Move.Phase)
-	}
 	out.Accounts = append(out.Accounts, sample)
+	if op := a.Operation; op != nil {
+		out.Operations = append(out.Operations, metrics.OperationSample{Location: l.o.Name, Kind: string(op.Kind), Phase: string(op.Move.Phase)})
+	}
 	c := l.Copied(a)
 	if c == nil {
 		return
@@ -80,3 +81,18 @@ func (l *Location) samplePrimary(a *catalog.Account, out *metrics.AccountSamples
 	}
 	out.Copies = append(out.Copies, one)
 }
+
+// samplePromotion adds the promotion of an account to this location, its secondary, as the leader of the catalog here
+// knows it.
+func (l *Location) samplePromotion(a *catalog.Account, out *metrics.AccountSamples) {
+	lead := l.Leader(l.o.Route.Catalog())
+	if lead == nil {
+		return
+	}
+	if p, err := catalog.GetPromotion(lead.State(), a.Name); err == nil && p != nil {
+		out.Operations = append(out.Operations, metrics.OperationSample{Location: l.o.Name, Kind: operationPromotion, Phase: string(p.Phase)})
+	}
+}
+
+// operationPromotion is the kind of a promotion in metrics: it is no operation of the account's record.
+const operationPromotion = "promotion"
