@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -297,6 +298,26 @@ func (m *manifests) checkMonitor(t *testing.T, sm *monitoring.ServiceMonitor) {
 		if r.TargetLabel == "job" {
 			require.Regexp(t, "^antipode", *r.Replacement, "the alerts select jobs by that")
 		}
+	}
+}
+
+// The rules and alerts that the page makes objects of are what the operator's type takes.
+func TestRulesForTheOperator(t *testing.T) {
+	_, script, found := strings.Cut(section(t, "kubernetes.md", "Start, and pair the locations"), "\nfor f in")
+	require.True(t, found)
+	bin, made := t.TempDir(), filepath.Join(t.TempDir(), "made")
+	stub := "#!/bin/sh\ncat >> " + made + "\necho --- >> " + made + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "kubectl"), []byte(stub), 0o755))
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", "for f in"+script)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	documents := strings.Split(strings.TrimSuffix(textOf(t, made), "---\n"), "---\n")
+	require.Len(t, documents, 2)
+	for _, d := range documents {
+		rule := decoded[monitoring.PrometheusRule](t, []byte(d))
+		require.NotEmpty(t, rule.Spec.Groups, rule.Name)
 	}
 }
 
