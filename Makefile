@@ -110,6 +110,7 @@ fuzz: ## every fuzz target for FUZZTIME=10s, one after the other
 
 lint: $(LINT) ## formatting and lint, the house rules included
 	$(LINT) run ./...
+	cd deploy/check && $(CURDIR)/$(LINT) run ./...
 
 $(LINT):
 	GOBIN=$(CURDIR)/$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

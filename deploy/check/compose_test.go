@@ -22,15 +22,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stopMin is what systemd, compose and Kubernetes give a process at least between SIGTERM and the end: it drains.
-const stopMin = 90 * time.Second
+// drainRoom is what systemd, compose and Kubernetes give a process at least between SIGTERM and the end: it drains.
+const drainRoom = 90 * time.Second
 
 // composed reads the file as Docker Compose does: by the schema of the compose specification, with what it refers to.
 func composed(t *testing.T) *types.Project {
 	t.Helper()
 	o, err := cli.NewProjectOptions([]string{"compose/compose.yaml"}, cli.WithEnv([]string{"GRAFANA_PASSWORD=secret"}), cli.WithProfiles([]string{"*"}))
 	require.NoError(t, err)
-	p, err := cli.ProjectFromOptions(t.Context(), o)
+	p, err := o.LoadProject(t.Context())
 	require.NoError(t, err)
 	return p
 }
@@ -276,7 +276,7 @@ func TestComposeIsTight(t *testing.T) {
 		require.NotZero(t, limits.Pids, name)
 		if strings.HasPrefix(s.Image, "antipode:") {
 			require.NotNil(t, s.StopGracePeriod, name)
-			require.GreaterOrEqual(t, time.Duration(*s.StopGracePeriod), stopMin, name)
+			require.GreaterOrEqual(t, time.Duration(*s.StopGracePeriod), drainRoom, name)
 		}
 	}
 	for _, location := range []string{"north", "south"} {

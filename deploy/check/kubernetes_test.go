@@ -138,7 +138,7 @@ func TestManifests(t *testing.T) {
 			require.NotNil(t, p.template.Spec.TerminationGracePeriodSeconds, at)
 			grace := time.Duration(*p.template.Spec.TerminationGracePeriodSeconds) * time.Second
 			if p.owner != "nats" {
-				require.GreaterOrEqual(t, grace, stopMin, at)
+				require.GreaterOrEqual(t, grace, drainRoom, at)
 			}
 			// deploy/prometheus/kubernetes.yaml finds pods and ports by these.
 			require.Equal(t, "antipode", p.template.Labels["app.kubernetes.io/name"], at)

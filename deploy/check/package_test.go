@@ -200,7 +200,7 @@ func TestUnits(t *testing.T) {
 		}
 		seconds, err := strconv.Atoi(settingOf(t, text, "TimeoutStopSec"))
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, time.Duration(seconds)*time.Second, stopMin, file)
+		require.GreaterOrEqual(t, time.Duration(seconds)*time.Second, drainRoom, file)
 		require.Equal(t, name != "antipode-gateway.service", strings.Contains(text, "\nStateDirectory=antipode/"), file)
 	}
 	bare := filepath.Join(t.TempDir(), "bare.service")
