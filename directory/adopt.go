@@ -23,6 +23,9 @@ type Taken struct {
 	Opened bool
 	// Forks are the fork records of an unplanned failover (R20), which the location that adopts has not been asked for.
 	Forks []catalog.Fork
+	// Catalog: the location that adopts may be rewound also where its catalog has diverged, since this one sends what it
+	// lacks of that. Former versions do not.
+	Catalog bool
 }
 
 // fork returns that of a range; nil after a planned move. A range without one had no copy.
@@ -64,7 +67,7 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 		diverged = append(diverged, r)
 	}
 	for _, r := range d.stamp.Route().Data(a.Name) {
-		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}, fork: t.fork(r.ID)}
+		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}, fork: t.fork(r.ID), after: cmd.diverged}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 		}
@@ -75,7 +78,7 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 			diverged = append(diverged, r)
 		}
 	}
-	rewinds := !cmd.diverged
+	rewinds := t.Catalog || !cmd.diverged
 	for _, r := range diverged {
 		f := t.fork(r.ID)
 		if f == nil {
@@ -122,16 +125,18 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	case have.account.Created != c.of.Created:
 		return fmt.Errorf("directory: account %s is another one here", c.of.Name)
 	case have.account.GeoEpoch() == c.of.GeoEpoch():
-		c.diverged = closedFor(tx.Gate(c.of.Name))
-		return nil // A second call. The record may have gone on in its stream.
+		claim, err := claimOf(tx, tx.Range(), c.of.Name, c.of.GeoEpoch())
+		c.diverged = closedFor(tx.Gate(c.of.Name)) || claim != nil
+		return err // A second call. The record may have gone on in its stream.
 	}
 	gate := secondaryGate(&c.of)
 	if c.diverged, err = diverged(tx, c.of.Name, c.fork); err != nil {
 		return err
 	}
-	c.diverged = c.diverged || lostSince(have.account, c.fork)
+	lost := lostSince(have.account, c.fork)
+	c.diverged = c.diverged || lost
 	gate.Open = !c.diverged
-	if err := claimBefore(tx, c.of.Name, gate.Epoch, c.fork); err != nil {
+	if err := claimBefore(tx, c.of.Name, gate.Epoch, c.fork, lost); err != nil {
 		return err
 	}
 	tx.SetGate(c.of.Name, gate)
@@ -203,10 +208,13 @@ func diverged(tx *ranges.Tx, a geo.Account, f *catalog.Fork) (bool, error) {
 }
 
 // follow is setGate at the former primary of an account. The gate stays closed where the range has what the present
-// primary has not.
+// primary has not, and where the location's catalog has: before that is rewound, what follows may be of a container which
+// is deleted there, and would be left out; and a sweep could take it for deleted.
 type follow struct {
 	setGate
-	fork     *catalog.Fork
+	fork *catalog.Fork
+	// after: the catalog has diverged, and is rewound before.
+	after    bool
 	diverged bool
 }
 
@@ -226,9 +234,10 @@ func (c *follow) Evaluate(tx *ranges.Tx) (err error) {
 	if c.diverged, err = diverged(tx, c.account, c.fork); err != nil {
 		return err
 	}
+	c.diverged = c.diverged || c.after
 	gate := c.gate
 	gate.Open = !c.diverged
-	if err := claimBefore(tx, c.account, gate.Epoch, c.fork); err != nil {
+	if err := claimBefore(tx, c.account, gate.Epoch, c.fork, false); err != nil {
 		return err
 	}
 	tx.SetGate(c.account, gate)
@@ -243,13 +252,14 @@ func (c *follow) Kind() string { return kindFollow }
 
 // followBody is an encoded follow.
 type followBody struct {
-	Set  []byte        `json:"set"`
-	Fork *catalog.Fork `json:"fork,omitempty"`
+	Set   []byte        `json:"set"`
+	Fork  *catalog.Fork `json:"fork,omitempty"`
+	After bool          `json:"after,omitempty"`
 }
 
 // Encode implements ranges.Portable.
 func (c *follow) Encode() []byte {
-	b, _ := json.Marshal(followBody{c.setGate.Encode(), c.fork}) // It has no value that JSON lacks.
+	b, _ := json.Marshal(followBody{c.setGate.Encode(), c.fork, c.after}) // It has no value that JSON lacks.
 	return b
 }
 
@@ -265,7 +275,7 @@ func parseFollow(b []byte) (*follow, error) {
 	if c.gate.Role != change.RoleSecondary || !c.gate.Open || c.gate.Numbered {
 		return nil, fmt.Errorf("%w: a former primary with gate %+v", errCommand, c.gate)
 	}
-	return &follow{setGate: *c, fork: body.Fork}, nil
+	return &follow{setGate: *c, fork: body.Fork, after: body.After}, nil
 }
 
 // EncodeResult implements ranges.Portable: the epoch that the range had, in the form of a gate, which is open unless the

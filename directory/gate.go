@@ -110,6 +110,8 @@ func Commands() ranges.Commands {
 		kindRewound:       func(body []byte) (ranges.Portable, error) { return parseRewound(body) },
 		kindLostRows:      func(body []byte) (ranges.Portable, error) { return parseLostRowsAt(body) },
 		kindRejoin:        func(body []byte) (ranges.Portable, error) { return parseRejoin(body) },
+		kindKeysOf:        func(body []byte) (ranges.Portable, error) { return parseKeysOf(body) },
+		kindRegain:        func(body []byte) (ranges.Portable, error) { return parseRegain(body) },
 		kindFollow:        func(body []byte) (ranges.Portable, error) { return parseFollow(body) },
 		kindFreeze:        func(body []byte) (ranges.Portable, error) { return parseFreeze(body) },
 		kindThaw:          func(body []byte) (ranges.Portable, error) { return parseThaw(body) },

@@ -101,23 +101,24 @@ func (c *keepLost) Evaluate(tx *ranges.Tx) error {
 	}
 	claim := c.claim(tx, list)
 	c.result.Claim = &claim
-	return stageClaim(tx, c.Account, claim)
+	return stageClaim(tx, claim.Kept, c.Account, claim)
 }
 
-func stageClaim(tx *ranges.Tx, a geo.Account, claim change.LostClaim) error {
+func stageClaim(tx *ranges.Tx, at geo.Timestamp, a geo.Account, claim change.LostClaim) error {
 	p := keys.LostClaims(ranges.Service(tx.Range()), a)
 	op := change.Op{Row: keys.ClaimRow(claim.GeoEpoch()), Value: change.AppendLostClaim(nil, claim)}
-	return tx.Change(p, change.Record{CommitTime: claim.Kept, Partition: p.Append(nil), Ops: []change.Op{op}})
+	return tx.Change(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{op}})
 }
 
 // claimBefore stages the claim of a range whose outbox does not say all, when it gets its gate: the gate that this replaces
 // does. One in an epoch before that of the fork record has nothing of what it committed last. One whose primary gate gave
-// no numbers has committed changes that are in no outbox; it keeps those that have numbers still.
-func claimBefore(tx *ranges.Tx, a geo.Account, by geo.Epoch, f *catalog.Fork) error {
+// no numbers has committed changes that are in no outbox; it keeps those that have numbers still. lost: the location's catalog
+// does not have the account any more, as far as it had it.
+func claimBefore(tx *ranges.Tx, a geo.Account, by geo.Epoch, f *catalog.Fork, lost bool) error {
 	why, gate := "", tx.Gate(a)
 	switch {
 	case f == nil:
-	case gate.Epoch.Compare(f.GeoEpoch()) < 0:
+	case lost || gate.Epoch.Compare(f.GeoEpoch()) < 0:
 		why = lostBack
 	case gate.Role == change.RolePrimary && !gate.Numbered:
 		why = lostUnnumbered
@@ -125,8 +126,9 @@ func claimBefore(tx *ranges.Tx, a geo.Account, by geo.Epoch, f *catalog.Fork) er
 	if why == "" {
 		return nil
 	}
-	return stageClaim(tx, a, change.LostClaim{
-		Number: by.Number, Location: by.Location, Kept: tx.Timestamp(0), Incomplete: true, Since: boundOfLost(f), Why: why,
+	at := tx.Timestamp(0)
+	return stageClaim(tx, at, a, change.LostClaim{
+		Number: by.Number, Location: by.Location, Kept: at, Incomplete: true, Since: boundOfLost(f), Why: why,
 	})
 }
 

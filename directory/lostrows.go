@@ -25,6 +25,13 @@ type LostRows struct {
 	Next *LostRow `json:"next,omitempty"`
 	// Changes are the changes of the rows, each with the first of its rows here.
 	Changes []LostRowsOf `json:"changes,omitempty"`
+	// Swept come with the last page: prefixes of keys of which the range needs all rows, in their order.
+	Swept [][]byte `json:"swept,omitempty"`
+
+	// At the present primary, which leaves rows out of a page: where each of Keys stood; nil if none is left out.
+	stood []int
+	// rowsOfSwept: Keys are rows of Swept, each of which is a place.
+	rowsOfSwept bool
 }
 
 // LostRowsOf is a change with rows in a page: the row Keys[At] is its row LostRow.Row, and the next ones follow.
@@ -34,19 +41,27 @@ type LostRowsOf struct {
 	At int `json:"at,omitempty"`
 }
 
+// hasPlaces reports whether a page may begin with any row of this one. That of a former version has no Changes.
+func (out *LostRows) hasPlaces() bool { return out.rowsOfSwept || len(out.Changes) > 0 }
+
 // place returns where a page begins that begins with the row Keys[i] of this one.
 func (out *LostRows) place(i int) *LostRow {
-	if i >= len(out.Keys) {
+	switch {
+	case i >= len(out.Keys):
 		return out.Next
+	case out.rowsOfSwept:
+		return &LostRow{Change: out.Keys[i]}
+	case out.stood != nil:
+		i = out.stood[i]
 	}
 	n := sort.Search(len(out.Changes), func(n int) bool { return out.Changes[n].At > i }) - 1
 	of := out.Changes[n]
 	return &LostRow{Change: of.Change, Row: of.Row + i - of.At}
 }
 
-// LostRow is a place in the lost changes of an account in a range.
+// LostRow is a place in the lost changes of an account in a range, and behind them in the rows of Swept.
 type LostRow struct {
-	// Change is the key of a change, Row counts its rows.
+	// Change is the key of a change, Row counts its rows; or the key of a row that is sent since all of its container are.
 	Change []byte `json:"change"`
 	Row    int    `json:"row,omitempty"`
 }
@@ -84,8 +99,16 @@ func (c *lostRows) Evaluate(tx *ranges.Tx) error {
 	if err != nil || claim == nil {
 		return err
 	}
+	s := ranges.Service(tx.Range())
+	if c.From.swept(s, c.Account) {
+		return c.out.fillSwept(claim, s, c.Account, c.From)
+	}
 	of := geo.Stream{Account: c.Account, Epoch: geo.Epoch{Location: tx.Location()}, Range: tx.Range()}
-	return c.out.fill(claim.Streams, of, c.From, func(key []byte) (change.Lost, error) { return lostAt(tx, key) })
+	err = c.out.fill(claim.Streams, of, c.From, func(key []byte) (change.Lost, error) { return lostAt(tx, key) })
+	if err != nil || c.out.Next != nil {
+		return err
+	}
+	return c.out.fillSwept(claim, s, c.Account, c.From)
 }
 
 // fill makes the page of the lost changes of streams that begins at from, which may be zero. of is a stream without its

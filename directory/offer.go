@@ -52,6 +52,7 @@ type takenBody struct {
 	Account json.RawMessage `json:"account"`
 	Opened  bool            `json:"opened"`
 	Forks   []catalog.Fork  `json:"forks,omitempty"`
+	Catalog bool            `json:"catalog,omitempty"`
 }
 
 func (t Taken) encode() ([]byte, error) {
@@ -59,7 +60,7 @@ func (t Taken) encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(takenBody{a, t.Opened, t.Forks})
+	return json.Marshal(takenBody{a, t.Opened, t.Forks, t.Catalog})
 }
 
 // parseTaken parses the record of an account that the location other has taken from this one.
@@ -74,5 +75,5 @@ func parseTaken(b []byte, here, other geo.Location) (t Taken, err error) {
 	if err != nil {
 		return t, err
 	}
-	return Taken{*a, body.Opened, body.Forks}, nil
+	return Taken{*a, body.Opened, body.Forks, body.Catalog}, nil
 }

@@ -36,6 +36,8 @@ type peerAnswer struct {
 	Diverged bool `json:"diverged,omitempty"`
 	// Rewinds is set by errRewinds.
 	Rewinds bool `json:"rewinds,omitempty"`
+	// Catalog is set by errCatalogLost.
+	Catalog bool `json:"catalog,omitempty"`
 	// Account is the record of an account as the catalog stores it, for the methods that return one.
 	Account json.RawMessage `json:"account,omitempty"`
 }
@@ -149,6 +151,8 @@ func (p remotePeer) ask(ctx context.Context, method string, body []byte) (a *cat
 		return nil, ErrDiverged
 	case out.Rewinds:
 		return nil, errRewinds
+	case out.Catalog:
+		return nil, errCatalogLost
 	case out.Code != "":
 		return nil, storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
 	case out.Account == nil:
@@ -248,6 +252,9 @@ func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
 	}
 	if errors.Is(err, errRewinds) {
 		return peerAnswer{Rewinds: true}, nil
+	}
+	if errors.Is(err, errCatalogLost) {
+		return peerAnswer{Catalog: true}, nil
 	}
 	if err == nil && a == nil {
 		return peerAnswer{}, nil

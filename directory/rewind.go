@@ -10,7 +10,6 @@ import (
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
@@ -21,8 +20,9 @@ import (
 // once more:
 //
 //	taken ──Adopt: the lost changes are kept, all of them, and the streams of the former epoch have ended──>
-//	rewinding, a row of the present primary that the other location has before it opens a gate: nobody reads the copy there,
-//	and it cannot become the primary
+//	rewinding, a row of the present primary that the other location has before it opens a gate of rows: nobody reads the
+//	copy there, and it cannot become the primary
+//	  ──where lost changes have created, changed or deleted containers: its catalog is rewound first, see rewindcatalog.go──>
 //	  ──Rejoin: the gates there open──>
 //	joined: the streams of the epoch are sent (Withheld)
 //	  ──for each range, in pages: which rows were changed, and changes here that set them to what they are; the position──>
@@ -32,42 +32,50 @@ import (
 // A row is set to what it is here when the command is evaluated, so that what clients change meanwhile is never undone, and
 // each step may be repeated.
 //
-// Where a container was created, changed or deleted by a lost change nothing is rewound: rows of a container that one side
-// does not have are no rows of its streams. Nor is it where a range may have lost changes of which it does not know. The
-// copy is made again there, by an operator's command.
+// Where a range may have lost changes of which it does not know nothing is rewound: the copy is made again, by an operator's
+// command.
 
 // errRewinds: the former primary has kept all of its lost changes, and may be rewound.
 var errRewinds = errors.New("directory: the former primary has changes of the account that the present one does not have, and has kept them")
 
 // rewind goes on with the rewinding of the former primary of an account.
 func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	if err := d.peer.Rejoin(ctx, a); err != nil {
-		if errors.Is(err, ErrDiverged) {
-			err = errors.Join(err, d.submit(ctx, divergedTaken{of: a}))
+	op := a.Operation
+	if op.RewoundCatalog && !op.Joined {
+		if applied, err := d.rewoundIn(ctx, a, d.catalogRange()); !applied || err != nil {
+			return bootstrapWaits, err
 		}
+	}
+	switch err := d.peer.Rejoin(ctx, a); {
+	case errors.Is(err, errCatalogLost):
+		return d.rewindRange(ctx, a, d.catalogRange())
+	case errors.Is(err, ErrDiverged):
+		return 0, errors.Join(err, d.submit(ctx, divergedTaken{of: a}))
+	case err != nil:
 		return 0, err
 	}
-	if !a.Operation.Joined {
-		return movePause, d.submit(ctx, rewindTaken{of: a, joined: true})
+	if !op.Joined {
+		return movePause, d.submit(ctx, rewindTaken{of: a, joined: true, catalog: op.RewoundCatalog})
 	}
 	in := d.stamp.Route().Data(a.Name)
-	if n := a.Operation.Rewound; n < len(in) {
-		again, err := d.rewindRange(ctx, a, in[n])
-		if err != nil {
-			return 0, fmt.Errorf("the rows of the %s range that lost changes have changed: %w", in[n].Service, err)
-		}
-		return again, nil
+	if op.Rewound < len(in) {
+		return d.rewindRange(ctx, a, in[op.Rewound])
 	}
-	for _, r := range in {
-		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
-		if err != nil {
-			return 0, err
-		}
-		if !step.Applied {
-			return bootstrapWaits, nil
-		}
+	if applied, err := d.rewoundIn(ctx, a, in...); !applied || err != nil {
+		return bootstrapWaits, err
 	}
 	return 0, d.endTaken(ctx, a)
+}
+
+// rewoundIn reports whether the other location has applied all that was numbered of an account for a rewind in some ranges.
+func (d *Directory) rewoundIn(ctx context.Context, a catalog.Account, in ...route.Range) (applied bool, err error) {
+	for _, r := range in {
+		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
+		if err != nil || !step.Applied {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Bounds of one turn of rewindRange: pages of rows, and bytes with payload, but for the last command.
@@ -82,12 +90,8 @@ const (
 func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.Range) (again time.Duration, err error) {
 	next := &LostRow{Change: []byte(a.Operation.RewoundTo), Row: a.Operation.RewoundRow}
 	if len(next.Change) > 0 {
-		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
-		if err != nil {
-			return 0, err
-		}
-		if !step.Applied {
-			return bootstrapWaits, nil
+		if applied, err := d.rewoundIn(ctx, a, r); !applied || err != nil {
+			return bootstrapWaits, err
 		}
 	}
 	if plantedbugs.Planted(plantedbugs.RewoundUnsent) {
@@ -96,11 +100,11 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	pages, bytes := 0, uint64(0)
 	for ; next != nil && pages < rewindPagesMax && bytes < rewindBytesMax; pages++ {
 		var page LostRows
-		if page, err = d.peer.LostRows(ctx, a, r.ID, *next); err != nil {
+		if page, err = d.lostPage(ctx, a, r, *next); err != nil {
 			break
 		}
 		room := uint64(rewindBytesMax - bytes)
-		if len(page.Changes) == 0 {
+		if !page.hasPlaces() {
 			room = 0 // The other location is of a former version: only the end of the page is a place.
 		}
 		var done int
@@ -110,17 +114,23 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 		}
 		bytes, next = bytes+took, page.place(done)
 	}
+	if err != nil {
+		err = fmt.Errorf("the rows of the %s range that lost changes have changed: %w", r.Service, err)
+	}
 	if err != nil && pages == 0 {
 		return 0, err
 	}
 	if failed := d.stamp.Submit(ctx, r.ID, &rewound{setGate{account: a.Name, gate: primaryGate(&a)}}); failed != nil {
 		return 0, errors.Join(err, failed)
 	}
-	done := rewindTaken{of: a, joined: true, rewound: a.Operation.Rewound}
-	if next == nil {
-		done.rewound++
-	} else {
+	done := rewindTaken{of: a, joined: a.Operation.Joined, catalog: a.Operation.RewoundCatalog, rewound: a.Operation.Rewound}
+	switch {
+	case next != nil:
 		done.to = *next
+	case r.Service == geo.Catalog:
+		done.catalog = true
+	default:
+		done.rewound++
 	}
 	return movePause, errors.Join(err, d.submit(ctx, done))
 }
@@ -158,10 +168,11 @@ func parseRewound(b []byte) (*rewound, error) {
 	return &rewound{*c}, nil
 }
 
-// rewindTaken commits how far the former primary of an account is rewound: whether it takes the streams of the epoch, how
-// many ranges are rewound, and up to where the next one is.
+// rewindTaken commits how far the former primary of an account is rewound: whether its catalog is, and whether it takes the
+// streams of the epoch, how many ranges are rewound, and up to where the next one is.
 type rewindTaken struct {
 	of      catalog.Account
+	catalog bool
 	joined  bool
 	rewound int
 	to      LostRow
@@ -174,7 +185,7 @@ func (c rewindTaken) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	op := *a.Operation
-	op.Rewinding, op.Joined, op.Rewound, a.Operation = true, c.joined, c.rewound, &op
+	op.Rewinding, op.RewoundCatalog, op.Joined, op.Rewound, a.Operation = true, c.catalog, c.joined, c.rewound, &op
 	op.RewoundTo, op.RewoundRow = catalog.Key(c.to.Change), c.to.Row
 	return stageAccount(tx, tx.Timestamp(0), a)
 }
@@ -182,9 +193,9 @@ func (c rewindTaken) Evaluate(tx *ranges.Tx) error {
 // Reclaims implements ranges.Reclaimer: see alter.
 func (rewindTaken) Reclaims() {}
 
-// Rejoin implements Peer at the former primary: it opens the gates of the ranges that have kept all of their lost changes.
-// The record that says so arrives in the catalog's stream before; else ServerBusy. ErrDiverged: a range has lost what it
-// had kept.
+// Rejoin implements Peer at the former primary: it opens the gates of the ranges that have kept all of their lost changes,
+// that of the catalog first. The record that says so arrives in the catalog's stream before the others open; else ServerBusy.
+// errCatalogLost: the catalog is to be rewound before. ErrDiverged: a range has lost what it had kept.
 func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
 	have, err := d.Account(ctx, a.Name)
 	switch {
@@ -192,20 +203,48 @@ func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
 		return err
 	case have.GeoEpoch().Compare(a.GeoEpoch()) > 0:
 		return &PassedError{have.GeoEpoch()}
-	case have.GeoEpoch() != a.GeoEpoch() || have.Operation == nil || !have.Operation.Rewinding:
+	case have.GeoEpoch() != a.GeoEpoch():
 		return kv.ErrBusy
 	}
+	if err := d.rejoin(ctx, a, d.catalogRange()); err != nil {
+		return err
+	}
+	if have.Operation == nil || !have.Operation.Rewinding {
+		return kv.ErrBusy
+	}
+	lost, err := d.catalogRejoins(ctx, a)
+	if err != nil {
+		return err
+	}
 	for _, r := range d.stamp.Route().Data(a.Name) {
-		cmd := &rejoin{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
-			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
+		if lost {
+			err = d.regain(ctx, a, r)
+		} else {
+			err = d.rejoin(ctx, a, r)
 		}
-		switch {
-		case cmd.found.Compare(cmd.gate.Epoch) > 0:
-			return &PassedError{cmd.found}
-		case cmd.diverged:
-			return ErrDiverged
+		if err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// rejoin opens the gate of an account in a range that has diverged.
+func (d *Directory) rejoin(ctx context.Context, a catalog.Account, r route.Range) error {
+	cmd := &rejoin{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}
+	if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
+	}
+	return cmd.outcome()
+}
+
+// outcome is the error that says what a range has found.
+func (c *rejoin) outcome() error {
+	switch {
+	case c.found.Compare(c.gate.Epoch) > 0:
+		return &PassedError{c.found}
+	case c.diverged:
+		return ErrDiverged
 	}
 	return nil
 }
@@ -218,23 +257,32 @@ type rejoin struct {
 
 // Evaluate implements ranges.Command.
 func (c *rejoin) Evaluate(tx *ranges.Tx) error {
+	claim, err := c.closed(tx)
+	if claim != nil {
+		tx.SetGate(c.account, c.gate)
+	}
+	return err
+}
+
+// closed returns the claim of a range whose gate may be opened, and is closed; nil for another one.
+func (c *rejoin) closed(tx *ranges.Tx) (*change.LostClaim, error) {
 	have := tx.Gate(c.account)
 	c.found, c.diverged = have.Epoch, false
 	copied := have.Epoch == c.gate.Epoch && have.Role == change.RoleSecondary
 	switch {
 	case have.Epoch.Compare(c.gate.Epoch) > 0 || copied && have.Open: // It may have been frozen, and thawed, since.
-		return nil
+		return nil, nil
 	case copied && have.Turn%2 == 1:
-		return kv.ErrBusy
+		return nil, kv.ErrBusy
 	}
 	claim, err := claimOf(tx, tx.Range(), c.account, c.gate.Epoch)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c.diverged = !copied || claim == nil || claim.Incomplete; !c.diverged {
-		tx.SetGate(c.account, c.gate)
+	if c.diverged = !copied || claim == nil || claim.Incomplete; c.diverged {
+		return nil, nil
 	}
-	return nil
+	return claim, nil
 }
 
 // kindRejoin is the kind of rejoin. It is on the wire: never rename it.
@@ -270,12 +318,7 @@ func (c *rejoin) DecodeResult(b []byte) error {
 // claimOf reads what a range claims about the lost changes of an account in the epoch that the present primary began, nil
 // for nothing.
 func claimOf(get kv.Getter, r geo.RangeID, a geo.Account, by geo.Epoch) (*change.LostClaim, error) {
-	b, ok, err := get.Get(append(keys.LostClaims(ranges.Service(r), a).Append(nil), keys.ClaimRow(by)...))
-	if err != nil || !ok {
-		return nil, err
-	}
-	claim, err := change.ParseLostClaim(b)
-	return &claim, err
+	return catalog.LostClaim(get, ranges.Service(r), a, by)
 }
 
 // parseRejoined parses an account of the location other that is rewound here.

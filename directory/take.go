@@ -179,7 +179,7 @@ func (d *Directory) adopted(ctx context.Context, a catalog.Account) (again time.
 	if err = d.openTaken(ctx, a); errors.As(err, &passed) {
 		return movePause, nil // The account has gone on since.
 	}
-	t := Taken{Account: a, Opened: true}
+	t := Taken{Account: a, Opened: true, Catalog: true}
 	if err == nil && a.Operation.Unplanned {
 		t.Forks, err = d.forks(ctx, a.Name)
 	}

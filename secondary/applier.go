@@ -297,10 +297,12 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 		c.last = d
 		return d, nil
 	}
-	found, err := catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
+	found, wait, err := c.container(p, r.Epoch)
 	switch {
 	case err != nil:
 		return disposition{}, err
+	case wait:
+		d.wait = true
 	case found == nil || found.Generation().Before(p.Generation):
 		d.wait = true
 	case found.Over(p.Generation):
@@ -313,4 +315,23 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 	}
 	c.last = d
 	return d, nil
+}
+
+// container looks up the container of a generation. By the catalog of a former primary one may be over that lives, until
+// that is rewound (R22): then the record waits. The range itself takes records of the epoch from when it is; the replica of
+// the catalog may lag behind that.
+func (c *apply) container(p keys.Partition, e geo.Epoch) (found *catalog.Container, wait bool, err error) {
+	found, err = catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
+	if err != nil || found == nil || !found.Over(p.Generation) || plantedbugs.Planted(plantedbugs.CatalogUnwaited) {
+		return found, false, err
+	}
+	claim, err := catalog.LostClaim(c.catalog, geo.Catalog, p.Account, e)
+	if err != nil || claim == nil {
+		return found, false, err
+	}
+	if !claim.Rewound {
+		return nil, true, nil
+	}
+	found, err = catalog.Lookup(c.catalog, p.Service, p.Account, p.Container) // It may have gone on before the claim was read.
+	return found, false, err
 }

@@ -49,7 +49,9 @@ type Counts struct {
 	// was not the primary, or not any more.
 	Moved, MoveEnded, MoveRefused, FormerRefused, FormerRead uint64
 	// LostReported are changes that former primaries reported as lost, LostIncomplete ranges that could not report all.
-	LostReported, LostIncomplete uint64
+	// CatalogRewound are former primaries whose containers had diverged, and were rewound; StrayWiped generations there that
+	// the present one does not have; SweptAgain ranges that needed all rows of containers whose deletion was lost.
+	LostReported, LostIncomplete, CatalogRewound, StrayWiped, SweptAgain uint64
 	// PromotionTaken are unplanned failovers, PromotionAlive those with all nodes of the former primary up, PromotionEnded and
 	// PromotionLate those that an operator ended and whose time was over. PromotionLost are the acknowledged writes that
 	// they lost, StrayWrite the writes of former primaries that did not know. FormerFollowed are former primaries that went

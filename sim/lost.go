@@ -90,6 +90,12 @@ func (h *history) checkClaim(a *account, value []byte) {
 		return
 	}
 	h.s.event("%s r%d: lost changes of %s: %d, incomplete %t", h.l.name, h.id, a.name, claim.Changes, claim.Incomplete)
+	if claim.Rewound {
+		h.s.counts.CatalogRewound++
+	}
+	if len(claim.Swept) > 0 {
+		h.s.counts.SweptAgain++
+	}
 	if claim.Incomplete {
 		h.s.counts.LostIncomplete++
 		return

@@ -105,7 +105,7 @@ func creationOf(id int, stored *catalog.Container) int {
 // checkWipe: no rows are wiped but those of one generation whose deletion took effect, which at the primary is
 // closed before (R8).
 func (h *history) checkWipe(lower, upper []byte) {
-	if h.checkCopyWipe(lower) || h.reopened(lower) {
+	if h.checkCopyWipe(lower) || h.reopened(lower) || h.disowned(lower, upper) {
 		return
 	}
 	p, whole, err := keys.ParseSpan(lower, upper)
@@ -117,6 +117,23 @@ func (h *history) checkWipe(lower, upper []byte) {
 	if c == nil || !c.deleted && !c.strayed[h.l.parity] || !h.over(p) && !h.former(p.Account) || h.m.gates[p.Account].Role == change.RolePrimary && !c.closed[h.l.parity] {
 		h.fail(ErrSwept, "%s of %s", p.Container, p.Account)
 	}
+}
+
+// disowned reports whether a wipe is that of a container that a lost change created: a former primary which is rewound has
+// the containers of the present one, and takes nothing of the account in the range yet (R22).
+func (h *history) disowned(lower, upper []byte) bool {
+	p, whole, err := keys.ParseSpan(lower, upper)
+	g := h.m.gates[p.Account]
+	if err != nil || !whole || g.Role != change.RoleSecondary || g.Open {
+		return false
+	}
+	a := h.s.account(p.Account)
+	lost := slices.ContainsFunc(a.strays, func(c *container) bool { return c.service == p.Service && c.generation == p.Generation })
+	if !lost || a.home == h.l || h.over(p) {
+		return false
+	}
+	h.s.counts.StrayWiped++
+	return true
 }
 
 // reopened takes that no generation of an account is closed here any more: its copy is deleted.

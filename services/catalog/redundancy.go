@@ -84,10 +84,14 @@ type Operation struct {
 	Diverged bool `json:"diverged,omitempty"`
 	// Rewinding is set there once the former primary has kept all changes that this location does not have, and their rows
 	// are sent to it as they are here (R22). Joined is set once it takes the streams of the epoch. Rewound counts the ranges
-	// of which all are numbered; of the next one those before RewoundRow of the lost change with the key RewoundTo are.
+	// of which all are numbered; of the next one those before RewoundRow of the lost change with the key RewoundTo are, or
+	// those before that key, if it is one of a container that is sent whole.
 	Rewinding bool `json:"rewinding,omitempty"`
 	Joined    bool `json:"joined,omitempty"`
 	Rewound   int  `json:"rewound,omitempty"`
+
+	// RewoundCatalog is set before Joined once all rows of containers and tables are numbered that the former primary lacks.
+	RewoundCatalog bool `json:"rewound_catalog,omitempty"`
 
 	RewoundTo  Key `json:"rewound_to,omitempty"`
 	RewoundRow int `json:"rewound_row,omitempty"`

@@ -84,6 +84,18 @@ type LostClaim struct {
 	Why        string        `json:"why,omitempty"`
 	// Streams are where the changes are: numbers above After, up to To.
 	Streams []LostStream `json:"streams,omitempty"`
+	// Rewound is set in the claim of the catalog once its containers and tables are those of the present primary: before,
+	// one that is deleted here may live there.
+	Rewound bool `json:"rewound,omitempty"`
+	// Swept are the containers and tables that live, of which this range has deleted all rows with a lost deletion.
+	Swept []LostContainer `json:"swept,omitempty"`
+}
+
+// LostContainer is a generation of a container or a table, by its name in keys.
+type LostContainer struct {
+	Name    string          `json:"name"`
+	Epoch   geo.EpochNumber `json:"epoch"`
+	Created geo.Timestamp   `json:"created"`
 }
 
 // LostStream is a stream of the former primary that has changes which were kept.

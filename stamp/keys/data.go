@@ -155,6 +155,15 @@ func ParsePartition(key []byte) (p Partition, row []byte, err error) {
 	return p, row, err
 }
 
+// ParseGeneration decodes what AppendContainer has made.
+func ParseGeneration(prefix []byte) (Partition, error) {
+	p, whole, err := ParseSpan(prefix, PrefixEnd(prefix))
+	if err == nil && !whole {
+		err = ErrMalformed
+	}
+	return p, err
+}
+
 // ParseSpan returns the account in whose keys of a service the span [lower, upper) lies. whole is true if the
 // span lies in one generation of one container, which p then names too. ErrMalformed if the span lies in no
 // single account, or has no keys.

@@ -1,0 +1,216 @@
+package directory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/internal/plantedbugs"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/ranges"
+	"antipode/stamp/route"
+	"antipode/stamp/state"
+)
+
+// regain opens the gate of an account in a range of its former primary whose catalog is rewound. Nothing of the account
+// changes there before. Each step may be repeated.
+func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range) error {
+	submit := func(body regainBody) (open bool, err error) {
+		cmd := &regain{rejoin{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}, body, false}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return false, fmt.Errorf("account %s: its containers in the %s range: %w", a.Name, r.Service, err)
+		}
+		return cmd.open, cmd.outcome()
+	}
+	if open, err := submit(regainBody{}); open || err != nil {
+		return err
+	}
+	rows := keys.AppendAccount(nil, r.Service, a.Name)
+	err := d.eachPage(ctx, r, keysOfBody{From: rows, End: keys.PrefixEnd(rows), Generations: true}, func(seen [][]byte) error {
+		alone, err := d.those(ctx, seen, keys.ParseGeneration, func(of keys.Partition, found *catalog.Container) bool {
+			return of.Generation != (keys.Generation{}) && (found == nil || found.Generation().Before(of.Generation))
+		})
+		for ; err == nil && len(alone) > 0; alone = alone[min(len(alone), sweepWipes):] {
+			body := regainBody{}
+			for _, p := range alone[:min(len(alone), sweepWipes)] {
+				body.Wipe = append(body.Wipe, containerPrefix(p))
+			}
+			_, err = submit(body)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	swept, err := d.sweptIn(ctx, a.Name, r)
+	if err == nil {
+		_, err = submit(regainBody{Open: true, Swept: swept})
+	}
+	return err
+}
+
+// eachPage calls f with each page of the keys of a span in a range.
+func (d *Directory) eachPage(ctx context.Context, r route.Range, of keysOfBody, f func([][]byte) error) error {
+	for of.From != nil {
+		page, err := d.keysOf(ctx, r, of)
+		if err == nil {
+			err = f(page.Keys)
+		}
+		if err != nil {
+			return err
+		}
+		of.From = page.Next
+	}
+	return nil
+}
+
+// those returns the generations of some keys for which f is true of what the catalog here has of their container, nil for
+// nothing.
+func (d *Directory) those(
+	ctx context.Context, list [][]byte, parse func([]byte) (keys.Partition, error), f func(keys.Partition, *catalog.Container) bool,
+) (out []keys.Partition, err error) {
+	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+		out = nil
+		for _, key := range list {
+			p, err := parse(key)
+			if err != nil {
+				return err
+			}
+			found, err := catalog.Lookup(s, p.Service, p.Account, p.Container)
+			if err != nil {
+				return err
+			}
+			if f(p, found) {
+				out = append(out, p)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// sweptIn returns the generations that live, and that a range has closed, and has no rows of.
+func (d *Directory) sweptIn(ctx context.Context, a geo.Account, r route.Range) (out []change.LostContainer, err error) {
+	closed := keys.ClosedGenerations(r.ID, r.Service, a)
+	err = d.eachPage(ctx, r, keysOfBody{From: closed, End: keys.PrefixEnd(closed)}, func(list [][]byte) error {
+		lives, err := d.those(ctx, list, closedGeneration, func(of keys.Partition, found *catalog.Container) bool {
+			return found != nil && found.Deleted == 0 && found.Generation() == of.Generation
+		})
+		for i := 0; err == nil && i < len(lives); i++ {
+			var rows keysOfResult
+			p := lives[i]
+			prefix := containerPrefix(p)
+			rows, err = d.keysOf(ctx, r, keysOfBody{From: prefix, End: keys.PrefixEnd(prefix), Generations: true})
+			if err == nil && len(rows.Keys) == 0 {
+				out = append(out, change.LostContainer{Name: p.Container, Epoch: p.Generation.Epoch, Created: p.Generation.Created})
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+func closedGeneration(key []byte) (keys.Partition, error) {
+	k, err := keys.ParseRangeKey(key)
+	return k.Partition, err
+}
+
+// regain is the command of these steps: nothing, or rows are deleted, or the gate opens.
+type regain struct {
+	rejoin
+	regainBody
+	// open: the gate was open already.
+	open bool
+}
+
+// regainBody is an encoded regain, but for the gate in Set.
+type regainBody struct {
+	Set []byte `json:"set"`
+	// Wipe are the prefixes of generations that the catalog does not have.
+	Wipe [][]byte `json:"wipe,omitempty"`
+	// Open opens the gate. Swept are the generations of which all rows are needed.
+	Open  bool                   `json:"open,omitempty"`
+	Swept []change.LostContainer `json:"swept,omitempty"`
+}
+
+// Evaluate implements ranges.Command.
+func (c *regain) Evaluate(tx *ranges.Tx) error {
+	claim, err := c.closed(tx)
+	if c.open = err == nil && claim == nil && !c.diverged; claim == nil {
+		return err
+	}
+	if c.diverged = len(c.Swept) > sweptMax; c.diverged {
+		return nil
+	}
+	for _, prefix := range c.Wipe {
+		if err := tx.Wipe(state.Span{Lower: prefix, Upper: keys.PrefixEnd(prefix)}); err != nil {
+			return err
+		}
+	}
+	if !c.Open {
+		return nil
+	}
+	if len(c.Swept) > 0 && !plantedbugs.Planted(plantedbugs.SweptUnsent) {
+		claim.Swept = c.Swept
+		if err := stageClaim(tx, tx.Timestamp(0), c.account, *claim); err != nil {
+			return err
+		}
+	}
+	tx.SetGate(c.account, c.gate)
+	if plantedbugs.Planted(plantedbugs.GenerationsStayClosed) {
+		return nil
+	}
+	return tx.ReopenGenerations(ranges.Service(tx.Range()), c.account)
+}
+
+// kindRegain is the kind of regain. It is on the wire: never rename it.
+const kindRegain = "directory.regain"
+
+// Kind implements ranges.Portable.
+func (c *regain) Kind() string { return kindRegain }
+
+// Encode implements ranges.Portable.
+func (c *regain) Encode() []byte {
+	body := c.regainBody
+	body.Set = c.setGate.Encode()
+	b, _ := json.Marshal(body) // It has no value that JSON lacks.
+	return b
+}
+
+func parseRegain(b []byte) (*regain, error) {
+	var body regainBody
+	if err := json.Unmarshal(b, &body); err != nil {
+		return nil, errors.Join(errCommand, err)
+	}
+	c, err := parseRejoin(body.Set)
+	if err != nil {
+		return nil, err
+	}
+	return &regain{rejoin: *c, regainBody: body}, nil
+}
+
+// regainResult is an encoded result.
+type regainResult struct {
+	Rejoin []byte `json:"rejoin"`
+	Open   bool   `json:"open,omitempty"`
+}
+
+// EncodeResult implements ranges.Portable.
+func (c *regain) EncodeResult() []byte {
+	b, _ := json.Marshal(regainResult{c.rejoin.EncodeResult(), c.open}) // It has no value that JSON lacks.
+	return b
+}
+
+// DecodeResult implements ranges.Portable.
+func (c *regain) DecodeResult(b []byte) error {
+	var out regainResult
+	if err := json.Unmarshal(b, &out); err != nil {
+		return err
+	}
+	c.open = out.Open
+	return c.rejoin.DecodeResult(out.Rejoin)
+}
