@@ -170,7 +170,7 @@ func (k *catalogs) rows(at *stamp.Stamp) map[string]string {
 func (k *catalogs) goesOn() {
 	k.t.Helper()
 	for i := 0; ; i++ {
-		require.Less(k.t, i, 60)
+		require.Less(k.t, i, 120)
 		_, err := k.pair.south.Resume(k.t.Context())
 		if errors.Is(err, kv.ErrUnknown) || errors.Is(err, kv.ErrBusy) {
 			k.process()
@@ -207,7 +207,7 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 		for _, done := range []bool{false, true} {
 			steps := 0
 			for passed := false; !passed; steps++ {
-				require.Less(t, steps, 60)
+				require.Less(t, steps, 120)
 				k := newCatalogs(t, b, geo.Account(fmt.Sprintf("rw%d%s%t", steps, at, done)))
 				north, south := b.stamps["north"], b.stamps["south"]
 				kept, swept, open := k.shared("kept", "a", "b"), k.shared("swept", "a", "b", "c"), k.shared("open", "a", "b")
