@@ -62,12 +62,13 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	if cmd.done {
 		d.moved(MoveFollowed, &a, "")
 	}
+	catalogLost, early := cmd.diverged, false // early: a node of a former version has opened a gate before the catalog is rewound.
 	var diverged []route.Range
-	if r, ok := d.stamp.Route().Range(d.stamp.Route().Catalog()); ok && cmd.diverged {
+	if r, ok := d.stamp.Route().Range(d.stamp.Route().Catalog()); ok && catalogLost {
 		diverged = append(diverged, r)
 	}
 	for _, r := range d.stamp.Route().Data(a.Name) {
-		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}, fork: t.fork(r.ID), after: cmd.diverged}
+		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}, fork: t.fork(r.ID), after: catalogLost}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 		}
@@ -77,8 +78,9 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 		if cmd.diverged {
 			diverged = append(diverged, r)
 		}
+		early = early || !cmd.diverged
 	}
-	rewinds := t.Catalog || !cmd.diverged
+	rewinds := !catalogLost || t.Catalog && !early
 	for _, r := range diverged {
 		f := t.fork(r.ID)
 		if f == nil {

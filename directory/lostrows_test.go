@@ -100,3 +100,36 @@ func TestR22LostRowsBeginAtTheirPlace(t *testing.T) {
 		require.Equal(t, storageerr.InvalidInput.Code, errLostPlace.Code)
 	}
 }
+
+// R22: behind the lost changes come the generations that are sent whole: each from its first row on, or from a row of it, and
+// none that is before. A place outside of them is refused.
+func TestR22SweptGenerationsBeginAtTheirPlace(t *testing.T) {
+	claim := &change.LostClaim{Swept: []change.LostContainer{{Name: "a", Epoch: 1, Created: 5}, {Name: "b", Epoch: 1, Created: 3}}}
+	first := keys.AppendContainer(nil, geo.Table, "acct", "a", keys.Generation{Epoch: 1, Created: 5})
+	second := keys.AppendContainer(nil, geo.Table, "acct", "b", keys.Generation{Epoch: 1, Created: 3})
+	at := func(key []byte) (out LostRows, err error) {
+		return out, out.fillSwept(claim, geo.Table, "acct", LostRow{Change: key})
+	}
+	for _, c := range []struct {
+		from []byte
+		want [][]byte
+	}{
+		{nil, [][]byte{first, second}},
+		{keys.AppendUint64(keys.Lost(geo.Table, lostOf).Append(nil), 7), [][]byte{first, second}},
+		{first, [][]byte{first, second}},
+		{append(first[:len(first):len(first)], "row"...), [][]byte{first, second}},
+		{second, [][]byte{second}},
+	} {
+		out, err := at(c.from)
+		require.NoError(t, err)
+		require.Equal(t, c.want, out.Swept)
+	}
+	for _, bad := range [][]byte{
+		keys.AppendAccount(nil, geo.Table, "acct"), keys.PrefixEnd(first), keys.PrefixEnd(second),
+		keys.AppendContainer(nil, geo.Table, "acct", "a", keys.Generation{Epoch: 1, Created: 4}),
+	} {
+		_, err := at(bad)
+		require.ErrorIs(t, err, errLostPlace)
+	}
+	require.False(t, (&LostRow{Change: second}).swept(geo.Table, "other"))
+}

@@ -144,7 +144,7 @@ func (c *regain) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	if c.diverged = len(c.Swept) > sweptMax; c.diverged {
-		return nil
+		return nil // The claim names them, and is one row.
 	}
 	for _, prefix := range c.Wipe {
 		if err := tx.Wipe(state.Span{Lower: prefix, Upper: keys.PrefixEnd(prefix)}); err != nil {

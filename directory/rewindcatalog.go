@@ -23,7 +23,7 @@ import (
 //	the rows of the catalog that lost changes have changed, in pages, as those of any range
 //	  ──the other location has applied these──>
 //	Rejoin, once more, at the former primary:
-//	  ──the claim of its catalog says that it is rewound: what is applied by a replica that lags waits for that──>
+//	  ──the claim of its catalog: it is rewound; what is applied by a replica that lags waits for that──>
 //	  ──each range compares the generations that it has with the catalog: see regain──>
 //	  ──the range forgets which generations it has closed, and names those of which it has deleted the rows since, in the
 //	    group that opens its gate──>

@@ -233,6 +233,9 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 				passed = fails.in >= 0
 				fails.in = -2
 
+				late := directory.Taken{Account: *k.at(t), Opened: true, Forks: k.forks(t), Catalog: true}
+				late.Account.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Unplanned: true}
+				require.ErrorContains(t, k.north.Adopt(t.Context(), late), "has kept them", "it has diverged still")
 				there := k.rows(north)
 				for key, value := range k.rows(south) {
 					require.Equal(t, value, there[key], "%s, step %d", key, steps)
@@ -255,5 +258,37 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 			}
 			require.Greater(t, steps, 8, at)
 		}
+	}
+}
+
+// R22: a former primary whose catalog has lost the account, or a range of which has opened its gate before the catalog is
+// rewound, as a node of a former version does, is not rewound.
+func TestR22CatalogIsNotRewoundWhereRowsMayBeMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		there evaluated
+		in    geo.Service
+		// complete: the catalog has kept all of its lost changes.
+		complete bool
+	}{
+		"the account is lost": {evaluated(func(tx *ranges.Tx) error {
+			p := catalog.AccountPartition("acct")
+			return tx.Local(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{{Delete: true}}})
+		}), geo.Catalog, false},
+		"a gate is open": {evaluated(func(tx *ranges.Tx) error {
+			g := tx.Gate("acct")
+			g.Epoch, g.Role, g.Open, g.Numbered = geo.Epoch{Number: 2, Location: "south"}, change.RoleSecondary, true, false
+			tx.SetGate("acct", g)
+			return nil
+		}), geo.Table, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newCatalogs(t, newBoth(t), "acct")
+			k.creates(k.stamps["north"], "made")
+			require.NoError(t, k.stamps["north"].Submit(t.Context(), geo.FirstRange(c.in), c.there))
+			k.promoted(t, false)
+			claim, err := catalog.LostClaim(k.stamps["north"].Leader(geo.FirstRange(geo.Catalog)).State(), geo.Catalog, "acct", k.at(t).GeoEpoch())
+			require.NoError(t, err)
+			require.Equal(t, !c.complete, claim.Incomplete)
+		})
 	}
 }

@@ -322,7 +322,7 @@ func (c *apply) disposition(tx *ranges.Tx, r *change.Record) (disposition, error
 // the catalog may lag behind that.
 func (c *apply) container(p keys.Partition, e geo.Epoch) (found *catalog.Container, wait bool, err error) {
 	found, err = catalog.Lookup(c.catalog, p.Service, p.Account, p.Container)
-	if err != nil || found == nil || !found.Over(p.Generation) || plantedbugs.Planted(plantedbugs.CatalogUnwaited) {
+	if err != nil || found == nil || !found.Over(p.Generation) {
 		return found, false, err
 	}
 	claim, err := catalog.LostClaim(c.catalog, geo.Catalog, p.Account, e)

@@ -20,6 +20,7 @@ const plantedSeeds = 100
 // ofPromotions are the planted bugs of unplanned failovers, which their runs have.
 var ofPromotions = []plantedbugs.Bug{ //nolint:gochecknoglobals // A table.
 	plantedbugs.PromotedUnfrozen, plantedbugs.ForkLaneLost, plantedbugs.DivergedFollows, plantedbugs.RewoundUnsent, plantedbugs.FormerUnfenced, plantedbugs.GenerationsStayClosed,
+	plantedbugs.SweptUnsent,
 }
 
 // Each planted bug is caught, by the check that holds the promise it breaks: proof
@@ -72,6 +73,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.ForkLaneLost, ErrFork, ""},
 		{plantedbugs.DivergedFollows, ErrRevived, ""},
 		{plantedbugs.RewoundUnsent, ErrRevived, ""},
+		{plantedbugs.SweptUnsent, ErrMissing, ""},
 		{plantedbugs.FormerUnfenced, ErrFormer, ""},
 		{plantedbugs.GenerationsStayClosed, ErrSkipped, ""},
 		{plantedbugs.ClaimUnawaited, ErrFormer, ""},

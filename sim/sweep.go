@@ -114,7 +114,8 @@ func (h *history) checkWipe(lower, upper []byte) {
 		return
 	}
 	c := h.s.container(p)
-	if c == nil || !c.deleted && !c.strayed[h.l.parity] || !h.over(p) && !h.former(p.Account) || h.m.gates[p.Account].Role == change.RolePrimary && !c.closed[h.l.parity] {
+	ended := c != nil && (c.deleted || c.strayed[h.l.parity] || slices.Contains(h.s.account(p.Account).strays, c))
+	if !ended || !h.over(p) && !h.former(p.Account) || h.m.gates[p.Account].Role == change.RolePrimary && !c.closed[h.l.parity] {
 		h.fail(ErrSwept, "%s of %s", p.Container, p.Account)
 	}
 }
@@ -127,9 +128,9 @@ func (h *history) disowned(lower, upper []byte) bool {
 	if err != nil || !whole || g.Role != change.RoleSecondary || g.Open {
 		return false
 	}
-	a := h.s.account(p.Account)
-	lost := slices.ContainsFunc(a.strays, func(c *container) bool { return c.service == p.Service && c.generation == p.Generation })
-	if !lost || a.home == h.l || h.over(p) {
+	a, c := h.s.account(p.Account), h.s.container(p)
+	lost := c != nil && (c.deleted || slices.Contains(a.strays, c)) // What was created and deleted by lost changes is no stray.
+	if !lost || a.home == h.l || h.over(p) || h.knows(c) {
 		return false
 	}
 	h.s.counts.StrayWiped++
@@ -151,6 +152,13 @@ func (h *history) reopened(lower []byte) bool {
 		return true
 	}
 	return false
+}
+
+// knows reports whether the catalog here has a generation.
+func (h *history) knows(c *container) bool {
+	p := catalog.ContainerPartition(c.service, c.account.name, c.name)
+	stored, err := catalog.ParseContainer([]byte(h.l.history[geo.FirstRange(geo.Catalog)].m.parts[string(p.Append(nil))][""]))
+	return err == nil && stored.Generation() == c.generation
 }
 
 // over reports whether the catalog here has deleted or replaced a generation.

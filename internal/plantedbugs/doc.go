@@ -105,8 +105,6 @@ const (
 	RewoundUnsent
 	// SweptUnsent rewinds a former primary without the rows that it has deleted with a lost deletion of their container (R22).
 	SweptUnsent
-	// CatalogUnwaited applies records by a catalog that is not rewound yet (R22).
-	CatalogUnwaited
 	// DivergedFollows lets a former primary be the secondary whatever it has that the present one has not (R20, R22).
 	DivergedFollows
 	// FormerUnfenced answers writes of accounts of which a higher epoch is known (R21).
@@ -166,7 +164,6 @@ var names = [...]string{
 	ForkLaneLost:          "fork-lane-lost",
 	RewoundUnsent:         "rewound-unsent",
 	SweptUnsent:           "swept-unsent",
-	CatalogUnwaited:       "catalog-unwaited",
 	DivergedFollows:       "diverged-follows",
 	FormerUnfenced:        "former-unfenced",
 	GenerationsStayClosed: "generations-stay-closed",

@@ -1,0 +1,152 @@
+package directory
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// regained is a former primary, of which the range of tables has kept its lost changes.
+type regained struct{ *swept }
+
+func newRegained(t *testing.T) regained {
+	r := regained{newSwept(t, change.RolePrimary)}
+	p := r.create("t")
+	r.drop("t")
+	stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
+		tx.CloseGeneration(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
+		return nil
+	}))
+	return r
+}
+
+// does is a command made of one function.
+type does func(tx *ranges.Tx) error
+
+func (c does) Evaluate(tx *ranges.Tx) error { return c(tx) }
+
+// follows sets the gates of the present primary's epoch, and has the range claim that it has kept all.
+func (r regained) follows(g change.Gate) {
+	r.t.Helper()
+	g.Epoch, g.Role = geo.Epoch{Number: 2, Location: "south"}, change.RoleSecondary
+	r.gates(g)
+	stamptest.Submit(r.t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
+		return stageClaim(tx, tx.Timestamp(0), "acct", change.LostClaim{Number: 2, Location: "south"})
+	}))
+}
+
+// submit submits a regain as a node that does not lead the range does.
+func (r regained) submit(body regainBody) (*regain, error) {
+	r.t.Helper()
+	gate := change.Gate{Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true}
+	sent := &regain{regainBody: body, rejoin: rejoin{setGate: setGate{account: "acct", gate: gate}}}
+	there, err := parseRegain(sent.Encode())
+	require.NoError(r.t, err)
+	if err := r.Stamp.Submit(r.t.Context(), geo.FirstRange(geo.Table), there); err != nil {
+		return sent, err
+	}
+	require.NoError(r.t, sent.DecodeResult(there.EncodeResult()))
+	return sent, nil
+}
+
+func (r regained) gate() change.Gate { return r.Leader(geo.FirstRange(geo.Table)).Machine.Gate("acct") }
+
+// R22: a range opens its gate with what it needs in its claim, and has closed no generation from then on. More generations
+// than are sent whole are a divergence: the gate stays closed, and the copy has to be made again. A frozen gate is left
+// alone.
+func TestR22RegainIsBounded(t *testing.T) {
+	r := newRegained(t)
+	p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t"}
+	found, err := catalog.Lookup(r.Leader(geo.FirstRange(geo.Catalog)).State(), p.Service, p.Account, p.Container)
+	require.NoError(t, err)
+	p.Generation = found.Generation()
+	r.follows(change.Gate{Turn: 1})
+	_, err = r.submit(regainBody{Open: true})
+	require.ErrorIs(t, err, kv.ErrBusy)
+
+	r.follows(change.Gate{Turn: 2})
+	var many []change.LostContainer
+	for i := range sweptMax + 1 {
+		many = append(many, change.LostContainer{Name: fmt.Sprint("t", i), Epoch: 1, Created: 1})
+	}
+	c, err := r.submit(regainBody{Open: true, Swept: many})
+	require.NoError(t, err)
+	require.ErrorIs(t, c.outcome(), ErrDiverged)
+	require.False(t, c.open)
+	require.False(t, r.gate().Open)
+	require.True(t, r.closed(p))
+
+	c, err = r.submit(regainBody{})
+	require.NoError(t, err)
+	require.NoError(t, c.outcome())
+	require.False(t, c.open)
+	require.False(t, r.gate().Open, "it was asked whether it is")
+	c, err = r.submit(regainBody{Open: true, Swept: many[1:]})
+	require.NoError(t, err)
+	require.NoError(t, c.outcome())
+	require.True(t, r.gate().Open)
+	require.False(t, r.closed(p))
+	claim, err := catalog.LostClaim(r.Leader(geo.FirstRange(geo.Table)).State(), geo.Table, "acct", r.gate().Epoch)
+	require.NoError(t, err)
+	require.Equal(t, many[1:], claim.Swept)
+
+	q := p
+	q.Object = "p"
+	require.True(t, r.has(q))
+	c, err = r.submit(regainBody{Wipe: [][]byte{containerPrefix(p)}}) // One that is late.
+	require.NoError(t, err)
+	require.NoError(t, c.outcome())
+	require.True(t, c.open)
+	require.True(t, r.has(q), "nothing is deleted behind an open gate")
+}
+
+// R22: the keys of a span come in pages, and so do the generations of which it has rows, each once.
+func TestR22KeysOfComeInPages(t *testing.T) {
+	r := newRegained(t)
+	var want [][]byte
+	stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
+		for i := range generationsMax {
+			p := keys.Partition{
+				Service: geo.Table, Account: "acct", Container: fmt.Sprintf("u%03d", i), Generation: keys.Generation{Epoch: 1, Created: 3}, Object: "p",
+			}
+			want = append(want, containerPrefix(p))
+			rec := change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil)}
+			for row := range 3 {
+				rec.Ops = append(rec.Ops, change.Op{Row: fmt.Append(nil, row), Value: []byte("v")})
+			}
+			if err := tx.Local(p, rec); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	list := func(of keysOfBody) (all [][]byte, pages int) {
+		for of.From != nil {
+			there, err := parseKeysOf((&keysOf{keysOfBody: of}).Encode())
+			require.NoError(t, err)
+			stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), there)
+			here := &keysOf{}
+			require.NoError(t, here.DecodeResult(there.EncodeResult()))
+			all, of.From, pages = append(all, here.out.Keys...), here.out.Next, pages+1
+		}
+		return all, pages
+	}
+	prefix := keys.AppendAccount(nil, geo.Table, "acct")
+	of := keysOfBody{From: prefix, End: keys.PrefixEnd(prefix), Generations: true}
+	all, pages := list(of)
+	require.Equal(t, want, all[1:], "and the table t before")
+	require.Equal(t, 2, pages)
+	of.Generations = false
+	all, pages = list(of)
+	require.Len(t, all, 3*generationsMax+1)
+	require.Equal(t, 2, pages)
+}
