@@ -253,8 +253,9 @@ func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
 	if errors.Is(err, errRewinds) {
 		return peerAnswer{Rewinds: true}, nil
 	}
-	if errors.Is(err, errCatalogLost) {
-		return peerAnswer{Catalog: true}, nil
+	if errors.Is(err, errCatalogLost) { // For a former version it is an error, too.
+		busy := storageerr.ServerBusy
+		return peerAnswer{Catalog: true, Status: busy.Status, Code: busy.Code, Message: busy.Message}, nil
 	}
 	if err == nil && a == nil {
 		return peerAnswer{}, nil

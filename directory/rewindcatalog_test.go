@@ -21,13 +21,16 @@ import (
 )
 
 // catalogs is an account whose former primary has other tables than the present one. What is numbered once more is copied
-// at once.
+// at once, but that of the catalog when the south looks for the second time whether it is.
 type catalogs struct {
 	*apart
 	t     *testing.T
 	there *failing
 	// sent counts the rows of tables that were numbered once more.
 	sent map[string]int
+	// queued are the rows of the catalog that are on their way; late: the south has looked once.
+	queued [][]byte
+	late   bool
 }
 
 func newCatalogs(t *testing.T, b *both, name geo.Account) *catalogs {
@@ -45,12 +48,18 @@ func (k *catalogs) process() {
 	k.north.SetPace(k.clock, 0)
 	k.restart()
 	k.pair.south.SetImages(&images{
-		next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Applied: true} },
+		next: func(s geo.Service, _ int) ranges.ImageStep {
+			return ranges.ImageStep{Applied: s != geo.Catalog || k.applies()}
+		},
 		rewind: func(s geo.Service, rows [][]byte, bytesMax uint64) (int, uint64, error) {
 			took := uint64(1)
 			if len(rows) > rowsAtOnce { // Their payload fills the turn: the next one goes on in the middle of a page.
 				require.NotZero(k.t, bytesMax)
 				rows, took = rows[:rowsAtOnce], bytesMax
+			}
+			if s == geo.Catalog {
+				k.queued = append(k.queued, rows...)
+				return len(rows), took, nil
 			}
 			for _, key := range rows {
 				k.copies(s, key)
@@ -60,12 +69,25 @@ func (k *catalogs) process() {
 	})
 }
 
+// applies has the rows of the catalog arrive, from the second time on.
+func (k *catalogs) applies() bool {
+	if k.late = !k.late && len(k.queued) > 0; k.late {
+		return false
+	}
+	for _, key := range k.queued {
+		k.copies(geo.Catalog, key)
+	}
+	k.queued = nil
+	return true
+}
+
 // copies has the north have a row as the south has it.
 func (k *catalogs) copies(s geo.Service, key []byte) {
 	k.t.Helper()
 	id := geo.FirstRange(s)
 	p, row, err := keys.ParsePartition(key)
 	require.NoError(k.t, err)
+	require.NotEqual(k.t, catalog.AccountPartition(k.name), p, "the record of the account is the south's already")
 	if s != geo.Catalog {
 		k.sent[p.Container+"/"+p.Object]++
 	}
@@ -147,6 +169,24 @@ func (k *catalogs) shared(name string, rows ...string) keys.Partition {
 	return p
 }
 
+// recorded has a location change the record of the account.
+func (k *catalogs) recorded(at *stamp.Stamp) {
+	k.t.Helper()
+	require.NoError(k.t, at.Submit(k.t.Context(), geo.FirstRange(geo.Catalog), evaluated(func(tx *ranges.Tx) error {
+		a, err := catalog.GetAccount(tx, k.name)
+		if err != nil {
+			return err
+		}
+		a.Key1 = []byte("lost")
+		v, err := a.Encode()
+		if err != nil {
+			return err
+		}
+		p := catalog.AccountPartition(k.name)
+		return tx.Change(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{{Value: v}}})
+	})))
+}
+
 // rows are those of the account's tables and containers at a location, but for the record of the account.
 func (k *catalogs) rows(at *stamp.Stamp) map[string]string {
 	k.t.Helper()
@@ -211,7 +251,7 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 				k := newCatalogs(t, b, geo.Account(fmt.Sprintf("rw%d%s%t", steps, at, done)))
 				north, south := b.stamps["north"], b.stamps["south"]
 				kept, swept, open := k.shared("kept", "a", "b"), k.shared("swept", "a", "b", "c"), k.shared("open", "a", "b")
-				again, both := k.shared("again", "a"), k.shared("both", "a")
+				again, both, over := k.shared("again", "a"), k.shared("both", "a"), k.shared("over", "a")
 				k.creates(north, "made", "a", "b")
 				k.creates(north, "same", "a")
 				k.puts(north, kept, "b")
@@ -220,6 +260,8 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 				k.ends(north, again, false)
 				k.creates(north, "again", "b")
 				k.ends(north, both, false)
+				k.ends(north, over, true)
+				k.recorded(north)
 				_, err := k.pair.south.Promote(t.Context(), k.name)
 				require.NoError(t, err)
 				for k.at(t).Primary != "south" {
@@ -227,6 +269,7 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 					require.NoError(t, err)
 					k.clock.Advance(1e9)
 				}
+				k.ends(south, over, true)
 				fails := map[string]*failing{"north": k.there, "south": k.south}[at]
 				fails.in, fails.done = steps, done
 				k.goesOn()
@@ -236,6 +279,8 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 				late := directory.Taken{Account: *k.at(t), Opened: true, Forks: k.forks(t), Catalog: true}
 				late.Account.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Unplanned: true}
 				require.ErrorContains(t, k.north.Adopt(t.Context(), late), "has kept them", "it has diverged still")
+				late.Catalog = false
+				require.ErrorIs(t, k.north.Adopt(t.Context(), late), directory.ErrDiverged, "for a former version")
 				there := k.rows(north)
 				for key, value := range k.rows(south) {
 					require.Equal(t, value, there[key], "%s, step %d", key, steps)
@@ -244,6 +289,9 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 				require.Empty(t, there, "step %d", steps)
 				claim := k.lost(t).claim
 				require.Equal(t, []change.LostContainer{{Name: "swept", Epoch: swept.Generation.Epoch, Created: swept.Generation.Created}}, claim.Swept)
+				now, err := k.north.Account(t.Context(), k.name)
+				require.NoError(t, err)
+				require.NotEqual(t, "lost", string(now.Key1))
 				for row, n := range k.sent {
 					require.Contains(t, []string{"kept/b", "swept/a", "swept/b", "swept/c"}, row)
 					require.Positive(t, n)
