@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -51,7 +52,7 @@ func (r regained) submit(body regainBody) (*regain, error) {
 	sent := &regain{regainBody: body, rejoin: rejoin{setGate: setGate{account: "acct", gate: gate}}}
 	there, err := parseRegain(sent.Encode())
 	require.NoError(r.t, err)
-	if err := r.Stamp.Submit(r.t.Context(), geo.FirstRange(geo.Table), there); err != nil {
+	if err := r.Submit(r.t.Context(), geo.FirstRange(geo.Table), there); err != nil {
 		return sent, err
 	}
 	require.NoError(r.t, sent.DecodeResult(there.EncodeResult()))
@@ -149,4 +150,14 @@ func TestR22KeysOfComeInPages(t *testing.T) {
 	all, pages = list(of)
 	require.Len(t, all, 3*generationsMax+1)
 	require.Equal(t, 2, pages)
+}
+
+// R22: that the catalog comes first reaches the present primary, and is an error for one of a former version.
+func TestR22CatalogFirstOverTheLink(t *testing.T) {
+	out, err := peerAnswerOf(nil, errCatalogLost)
+	require.NoError(t, err)
+	require.NotEmpty(t, out.Code)
+	body, err := json.Marshal(out)
+	require.NoError(t, err)
+	require.ErrorIs(t, NewRemotePeer(answers(body)).Rejoin(t.Context(), catalog.Account{Name: "acct"}), errCatalogLost)
 }

@@ -50,7 +50,8 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		if c.Name == copiedAgain || c.Name == gateLost || c.Name == lostIncomplete || slices.Contains(witnessCounts, c.Name) {
+		elsewhere := slices.Concat([]string{copiedAgain, gateLost, lostIncomplete}, witnessCounts, catalogCounts)
+		if slices.Contains(elsewhere, c.Name) {
 			continue // TestRecoveries, TestPromotions and TestWitness play them.
 		}
 		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
@@ -165,6 +166,9 @@ func TestPromotions(t *testing.T) {
 		if n >= runsForIncomplete {
 			require.NotZero(t, totals[lostIncomplete], "%s never happened in %d runs", lostIncomplete, n)
 		}
+		for _, name := range catalogCounts {
+			require.True(t, totals[name] > 0 || n < runsForCatalogs, "%s never happened in %d runs", name, n)
+		}
 	})
 }
 
@@ -176,6 +180,12 @@ func TestWitness(t *testing.T) {
 		}
 	})
 }
+
+// catalogCounts are what runs with promotions show of containers that had diverged, of which runsForCatalogs have some of
+// each.
+var catalogCounts = []string{"catalog-rewound", "stray-wiped", "swept-again"}
+
+const runsForCatalogs = 100
 
 // witnessCounts are what runs with a witness show, of which runsForWitness have some of each.
 var witnessCounts = []string{"witness-killed", "witness-cut", "promotion-claimed", "claim-withdrawn"}
