@@ -3,7 +3,9 @@ package rolling
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +32,8 @@ type clients struct {
 	mu sync.Mutex
 	// acked are the keys that were acknowledged, by client.
 	acked map[int][]int
-	// retried are requests of which the first try failed, failed those of which both did, by what failed.
+	// retried are requests of which the first try failed, failed those of which both did, by the process that was restarted
+	// then, and by what failed.
 	retried, failed map[string]int
 	requests        int
 	// longest is how long a write took from its begin to its acknowledgement, its second try included. pause is the longest
@@ -85,10 +88,15 @@ func (c *clients) try(what string, send func(context.Context, *rest.Client) (res
 			return true
 		}
 		why := fmt.Sprintf("%s: %d %s", what, a.Status, a.Code)
+		var whole *url.Error
+		if errors.As(err, &whole) {
+			err = whole.Err // Its URL names the row.
+		}
 		if err != nil {
 			why = fmt.Sprintf("%s: %.150v", what, err)
 		}
 		c.mu.Lock()
+		why = c.at + ": " + why
 		if again == 0 {
 			c.retried[why]++
 		} else {
