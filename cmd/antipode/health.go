@@ -35,25 +35,30 @@ func healthCommand() *cobra.Command {
 					return fmt.Errorf("--in-sync-env: the environment has no %s", variable)
 				}
 			}
-			h := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
-			if err := lives(cmd.Context(), h, args[0]); err != nil || inSync == "" {
-				return err
-			}
-			client, err := admin.New(args[0], h)
-			if err != nil {
-				return err
-			}
-			status, err := client.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return nodeInSync(status, inSync)
+			return checkHealth(cmd.Context(), args[0], inSync)
 		},
 	}
 	cmd.Flags().StringVar(&inSync, "in-sync", "", "`node` that must be in sync, such as north-1")
 	cmd.Flags().StringVar(&variable, "in-sync-env", "", "`variable` of the environment with that node: probes of pods expand none")
 	cmd.MarkFlagsMutuallyExclusive("in-sync", "in-sync-env")
 	return cmd
+}
+
+// checkHealth returns nil if the process at base lives and, where a node is named, that node is in sync.
+func checkHealth(ctx context.Context, base, inSync string) error {
+	h := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	if err := lives(ctx, h, base); err != nil || inSync == "" {
+		return err
+	}
+	client, err := admin.New(base, h)
+	if err != nil {
+		return err
+	}
+	status, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return nodeInSync(status, inSync)
 }
 
 // lives reports whether a process answers.

@@ -11,7 +11,7 @@ import (
 )
 
 // version is set by the linker: -ldflags "-X main.version=1.2.3".
-var version = "devel" //nolint:gochecknoglobals // The linker sets package variables only.
+var version = "devel"
 
 func main() {
 	root := &cobra.Command{

@@ -14,7 +14,7 @@ import (
 )
 
 // version is set by the linker: -ldflags "-X main.version=1.2.3".
-var version = "devel" //nolint:gochecknoglobals // The linker sets package variables only.
+var version = "devel"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

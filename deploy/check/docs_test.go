@@ -136,6 +136,29 @@ func TestCommandsCheck(t *testing.T) {
 	require.Error(t, wellFormed(t, "antipode", strings.Fields("cert node --node one")))
 }
 
+// What drains has the time for it: by default, and where a configuration of these folders sets another time.
+func TestDrainFits(t *testing.T) {
+	m := regexp.MustCompile("(?s)- `drain.timeout`: .*?Default: `([0-9a-z]+)`").FindStringSubmatch(textOf(t, root+"/docs/node.md"))
+	require.NotNil(t, m)
+	spans := []string{m[1]}
+	for _, pattern := range []string{"compose/*/*.yaml", "compose/*.yaml", "kubernetes/overlays/*/*.yaml", "systemd/examples/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			if set := regexp.MustCompile(`(?m)^drain:\n  timeout: (\S+)$`).FindStringSubmatch(textOf(t, file)); set != nil {
+				spans = append(spans, set[1])
+			}
+		}
+	}
+	require.Len(t, spans, 3)
+	for _, span := range spans {
+		drain, err := time.ParseDuration(span)
+		require.NoError(t, err)
+		require.LessOrEqual(t, drain+time.Minute, drainRoom, "a supervisor waits a minute longer, docs/node.md has it")
+	}
+}
+
 // glibcOf are the minor versions of the C library's symbols that a binary imports.
 func glibcOf(t *testing.T, binary string) (minors []int) {
 	t.Helper()
