@@ -14,7 +14,9 @@ import (
 // itself; names of files, and hosts, are.
 func TestNoSecretOfAConfiguration(t *testing.T) {
 	const secret = "PLANTEDsecret0123456789"
-	url := func(scheme string) string { return scheme + "://user:" + secret + "@host.example:4222/" + secret + "?sig=" + secret + "#" + secret }
+	url := func(scheme string) string {
+		return scheme + "://user:" + secret + "@host.example:4222/" + secret + "?sig=" + secret + "#" + secret
+	}
 	c := config.Node{
 		Name: "north-1", Location: "north", Data: "/var/lib/antipode",
 		Admin:   config.Admin{TokenFile: "/etc/antipode/token"},
