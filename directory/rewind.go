@@ -103,7 +103,7 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 		if page, err = d.lostPage(ctx, a, r, *next); err != nil {
 			break
 		}
-		room := uint64(rewindBytesMax - bytes)
+		room := rewindBytesMax - bytes
 		if !page.hasPlaces() {
 			room = 0 // The other location is of a former version: only the end of the page is a place.
 		}

@@ -141,7 +141,7 @@ func TestR22RewindIsBoundedByPayload(t *testing.T) {
 			require.Less(t, i, 300)
 			r.process()
 			if former {
-				r.pair.south.SetPeer(formerPeer{linked{r.pair, r.pair.north}})
+				r.pair.south.SetPeer(formerPeer{linked{r.pair, r.north}})
 			}
 			before := r.numbered()
 			require.NoError(t, r.resumed(t, 1))

@@ -164,7 +164,7 @@ func allShow(t *testing.T, p *devproc.Prometheus) {
 				continue
 			}
 			still = append(still, panel)
-			errs = append(errs, fmt.Errorf("%s, %s has no values: %v", panel.of, panel.Title, drawn.Err))
+			errs = append(errs, errors.Join(fmt.Errorf("%s, %s has no values", panel.of, panel.Title), drawn.Err))
 		}
 		left = still
 		return errors.Join(errs...)

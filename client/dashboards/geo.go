@@ -6,21 +6,7 @@ func geo() Dashboard {
 		UID: "antipode-geo", Title: "Antipode: geo-replication",
 		About: "Both locations: Last Sync Time, what waits between them, copies under way, and failovers.",
 		Rows: []Row{
-			{"Now", []Panel{
-				number("Furthest behind", Seconds, `max(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}))`, "", 30,
-					"The account and service whose secondary is furthest behind, by Last Sync Time."),
-				number("Services unavailable", Count, `sum(max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"})) or vector(0)`, "", 1,
-					"Services of accounts whose geo-replication stands: an operator looks at each."),
-				number("Oldest change that waits", Seconds, `max(antipode_stream_backlog_age_seconds{location=~"$location"})`, "", 30,
-					"The oldest change that the other location has not acknowledged."),
-				below(number("Replicas in sync, least", Count, `min(antipode_in_sync_replicas{location=~"$location"})`, "", 3,
-					"Of the range with the fewest. Below three a failure costs redundancy, below two it costs writes.")),
-				number("Alarms of streams", Count, `sum(increase(antipode_stream_alarms_total{location=~"$location"}[15m]))`, "", 1,
-					"In the last 15 minutes, of all reasons."),
-				number("Requests that failed", Share, `sum(rate(antipode_requests_total{location=~"$location",status=~"5.."}[$rate])) / `+
-					`sum(rate(antipode_requests_total{location=~"$location"}[$rate])) or vector(0)`, "", 0.01,
-					"Answered with a status of 500 or more, of all."),
-			}},
+			now(),
 			{"Last Sync Time", []Panel{
 				lines("Last Sync Time behind now", Seconds, `time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"})`,
 					"{{account}} {{service}}, at {{location}}",
@@ -76,6 +62,25 @@ func geo() Dashboard {
 			}},
 		},
 	}
+}
+
+// now is what an operator looks at first.
+func now() Row {
+	return Row{"Now", []Panel{
+		number("Furthest behind", Seconds, `max(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}))`, "", 30,
+			"The account and service whose secondary is furthest behind, by Last Sync Time."),
+		number("Services unavailable", Count, `sum(max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"})) or vector(0)`, "", 1,
+			"Services of accounts whose geo-replication stands: an operator looks at each."),
+		number("Oldest change that waits", Seconds, `max(antipode_stream_backlog_age_seconds{location=~"$location"})`, "", 30,
+			"The oldest change that the other location has not acknowledged."),
+		below(number("Replicas in sync, least", Count, `min(antipode_in_sync_replicas{location=~"$location"})`, "", 3,
+			"Of the range with the fewest. Below three a failure costs redundancy, below two it costs writes.")),
+		number("Alarms of streams", Count, `sum(increase(antipode_stream_alarms_total{location=~"$location"}[15m]))`, "", 1,
+			"In the last 15 minutes, of all reasons."),
+		number("Requests that failed", Share, `sum(rate(antipode_requests_total{location=~"$location",status=~"5.."}[$rate])) / `+
+			`sum(rate(antipode_requests_total{location=~"$location"}[$rate])) or vector(0)`, "", 0.01,
+			"Answered with a status of 500 or more, of all."),
+	}}
 }
 
 // none is a series called "none" where an expression has none: what is all right shows as zero, and what is not measured as

@@ -12,10 +12,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// columns is how wide a dashboard of Grafana is, in its units.
-const columns = 24
-
-// Sizes of panels in Grafana's units.
+// Sizes of panels in Grafana's units, of which 24 are its width.
 const (
 	numberWidth, numberHeight = 4, 4
 	linesWidth, linesHeight   = 8, 8
@@ -26,6 +23,7 @@ const source = "datasource"
 
 // JSON returns the dashboard as Grafana imports and provisions it.
 func (d Dashboard) JSON() ([]byte, error) {
+	//nolint:staticcheck // Its successor is a form that no Grafana before 12 reads.
 	b := dashboard.NewDashboardBuilder(d.Title).Uid(d.UID).Description(d.About).Tags([]string{"antipode"}).
 		Timezone("utc").Readonly().Tooltip(dashboard.DashboardCursorSyncCrosshair).Refresh("10s").Time("now-30m", "now").
 		WithVariable(dashboard.NewDatasourceVariableBuilder(source).Label("Prometheus").Type("prometheus")).
@@ -62,8 +60,10 @@ func locations() *dashboard.QueryVariableBuilder {
 	return dashboard.NewQueryVariableBuilder("location").Label("Location").Datasource(fromSource()).
 		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
 		Multi(true).IncludeAll(true).AllValue(".+").
-		Current(dashboard.VariableOption{Text: dashboard.StringOrArrayOfString{String: &all},
-			Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}}})
+		Current(dashboard.VariableOption{
+			Text:  dashboard.StringOrArrayOfString{String: &all},
+			Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+		})
 }
 
 // panel returns the panel for Grafana, with a number of its own in the dashboard.

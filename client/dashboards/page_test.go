@@ -121,9 +121,18 @@ func TestUnits(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{Seconds, 0, "0 s"}, {Seconds, 0.00025, "250 us"}, {Seconds, 0.25, "250 ms"}, {Seconds, 90, "90 s"}, {Seconds, 600, "10 min"},
-		{Seconds, 36000, "10 h"}, {Bytes, 1500, "1.5 kB"}, {BytesPerSecond, 2e9, "2 GB/s"}, {Share, 0.5, "50 %"}, {PerSecond, 1200, "1.2k/s"},
-		{Count, 7, "7"}, {Count, 1e16, "1e+04T"},
+		{Seconds, 0, "0 s"},
+		{Seconds, 0.00025, "250 us"},
+		{Seconds, 0.25, "250 ms"},
+		{Seconds, 90, "90 s"},
+		{Seconds, 600, "10 min"},
+		{Seconds, 36000, "10 h"},
+		{Bytes, 1500, "1.5 kB"},
+		{BytesPerSecond, 2e9, "2 GB/s"},
+		{Share, 0.5, "50 %"},
+		{PerSecond, 1200, "1.2k/s"},
+		{Count, 7, "7"},
+		{Count, 1e16, "1e+04T"},
 	} {
 		require.Equal(t, c.want, c.unit.format(c.v))
 	}

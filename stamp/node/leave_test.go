@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -38,10 +39,10 @@ func TestR2LeavingLeaderStepsDown(t *testing.T) {
 		was := lead.Leader()
 		unknown, refused := 0, 0
 		answer := func(err error) {
-			switch err { //nolint:errorlint // They are answered as they are.
-			case kv.ErrUnknown:
+			switch {
+			case errors.Is(err, kv.ErrUnknown):
 				unknown++
-			case ranges.ErrNotLeader:
+			case errors.Is(err, ranges.ErrNotLeader):
 				refused++
 			default:
 				require.NoError(t, err)
