@@ -40,13 +40,17 @@ type deployment struct {
 	hc *http.Client
 }
 
-func startCluster(t *testing.T) *deployment {
+func startCluster(t *testing.T) *deployment { return startClusterWith(t, cluster.Options{}) }
+
+// startClusterWith starts one with options of its own.
+func startClusterWith(t *testing.T, o cluster.Options) *deployment {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
 	hc := devproc.NewHTTPClient()
-	d := &deployment{cluster.Options{Dir: t.TempDir(), PortBase: freeClusterBase(t), Binary: devproc.Binary()}, t, hc}
+	o.Dir, o.PortBase, o.Binary = t.TempDir(), freeClusterBase(t), devproc.Binary()
+	d := &deployment{o, t, hc}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), clusterWait)
 		defer cancel()
@@ -92,7 +96,7 @@ func freeClusterBase(t *testing.T) int {
 		base := 12000 + 5*rand.IntN(3500)
 		free := true
 		for _, first := range []int{0, 1000, 1100, 1200, 2000, 2100, 2200} {
-			for _, offset := range []int{0, 1, 2, 10, 20, 22, 30, 80} {
+			for _, offset := range []int{0, 1, 2, 10, 20, 22, 30, 53, 54, 80} {
 				l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+first+offset)))
 				if err != nil {
 					free = false

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"antipode/client/dashboards"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/server/cluster"
 	"antipode/test/devproc"
 	"antipode/test/load"
 	"antipode/test/rest"
@@ -36,7 +38,7 @@ const panelsWait = 4 * time.Minute
 // Both locations, the gateway and the name server run as processes under load, an account's copy is made and it moves to its
 // other location. A Prometheus scrapes them, and every panel of every dashboard has values.
 func TestNoPanelIsEmpty(t *testing.T) {
-	d := startCluster(t)
+	d := startClusterWith(t, cluster.Options{DNSZone: "antipode.test"})
 	p := scraping(t, d)
 	if *dashboardsAt != "" {
 		s := &http.Server{Addr: *dashboardsAt, Handler: dashboards.Handler(p, 5*time.Minute, clock.System{}.Now)}
@@ -50,7 +52,13 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	}
 	under(t, d, func(ctx context.Context) {
 		moving(ctx, t, d)
-		allShow(t, p)
+		names := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, d.Gateway().DNS())
+		}}
+		allShow(t, p, func(ctx context.Context) error {
+			_, err := names.LookupHost(ctx, "devstoreaccount1.blob."+string(d.DNSZone))
+			return err
+		})
 		if *dashboardsFor > 0 {
 			show, cancel := context.WithTimeout(ctx, *dashboardsFor)
 			defer cancel()
@@ -72,7 +80,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 // scraping starts a Prometheus that scrapes all processes of a deployment each second.
 func scraping(t *testing.T, d *deployment) *devproc.Prometheus {
 	t.Helper()
-	targets := []string{d.Gateway().Admin()}
+	targets := []string{d.Gateway().Admin(), d.NamesMetrics()}
 	for l := range 2 {
 		for n := range 3 {
 			targets = append(targets, d.NodePorts(l, n).Admin())
@@ -137,8 +145,8 @@ func moving(ctx context.Context, t *testing.T, d *deployment) {
 	}
 }
 
-// allShow waits until every panel has values of the time since the call.
-func allShow(t *testing.T, p *devproc.Prometheus) {
+// allShow waits until every panel has values of the time since the call, and calls more again and again meanwhile.
+func allShow(t *testing.T, p *devproc.Prometheus, more func(context.Context) error) {
 	t.Helper()
 	type empty struct {
 		of string
@@ -167,6 +175,6 @@ func allShow(t *testing.T, p *devproc.Prometheus) {
 			errs = append(errs, errors.Join(fmt.Errorf("%s, %s has no values", panel.of, panel.Title), drawn.Err))
 		}
 		left = still
-		return errors.Join(errs...)
+		return errors.Join(append(errs, more(ctx))...)
 	})
 }

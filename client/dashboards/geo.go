@@ -8,13 +8,13 @@ func geo() Dashboard {
 		Rows: []Row{
 			now(),
 			{"Last Sync Time", []Panel{
-				lines("Last Sync Time behind now", Seconds, `time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"})`,
+				lines("Last Sync Time behind now", Seconds, `clamp_min(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}), 0)`,
 					"{{account}} {{service}}, at {{location}}",
-					"What a reader of -secondary may miss at most. No line: the service has no Last Sync Time, which is worse than a high one."),
+					"What a reader of -secondary may miss at most, to a scrape's time. No line: the service has no Last Sync Time, which is worse than a high one."),
 				steps("Services that are unavailable", Count,
 					`sum by (location, service, reason) (max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"}))`+none,
 					"{{location}} {{service}} {{reason}}", "By reason; zero when all is well."),
-				lines("Least sync time of the streams, behind now", Seconds, `time() - max by (location, account, service) (antipode_sync_time_seconds{location=~"$location"})`,
+				lines("Least sync time of the streams, behind now", Seconds, `clamp_min(time() - max by (location, account, service) (antipode_sync_time_seconds{location=~"$location"}), 0)`,
 					"{{account}} {{service}}, at {{location}}", "The same for the catalog too, measured where the copy is."),
 			}},
 			{"What waits, where it is written", []Panel{
@@ -67,7 +67,7 @@ func geo() Dashboard {
 // now is what an operator looks at first.
 func now() Row {
 	return Row{"Now", []Panel{
-		number("Furthest behind", Seconds, `max(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}))`, "", 30,
+		number("Furthest behind", Seconds, `max(clamp_min(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}), 0))`, "", 30,
 			"The account and service whose secondary is furthest behind, by Last Sync Time."),
 		number("Services unavailable", Count, `sum(max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"})) or vector(0)`, "", 1,
 			"Services of accounts whose geo-replication stands: an operator looks at each."),

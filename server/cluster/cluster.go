@@ -88,7 +88,7 @@ func (o Options) awaitAll(ctx context.Context) error {
 		}
 	}
 	if o.DNSZone != "" {
-		if err := o.await(ctx, NamesName, o.namesMetrics()); err != nil {
+		if err := o.await(ctx, NamesName, o.NamesMetrics()); err != nil {
 			return err
 		}
 	}

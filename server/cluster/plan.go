@@ -180,20 +180,20 @@ func (o Options) listeners() (out []listener) {
 	}
 	if o.DNSZone != "" {
 		out = append(out, listener{process: NamesName, what: "the name server", address: o.Gateway().DNS(), udp: true})
-		add(NamesName, "metrics", o.namesMetrics())
+		add(NamesName, "metrics", o.NamesMetrics())
 	}
 	return out
 }
 
-// namesMetrics is where the name server has its metrics, if there is one.
-func (o Options) namesMetrics() string {
+// NamesMetrics is where the name server has its metrics, if there is one.
+func (o Options) NamesMetrics() string {
 	return net.JoinHostPort(host, strconv.Itoa(o.PortBase+offsetMetrics))
 }
 
 // names is the configuration of the name server.
 func (o Options) names() config.DNS {
 	c := config.DNS{
-		Listen: config.DNSListen{DNS: o.Gateway().DNS(), Metrics: o.namesMetrics()}, Zone: o.DNSZone,
+		Listen: config.DNSListen{DNS: o.Gateway().DNS(), Metrics: o.NamesMetrics()}, Zone: o.DNSZone,
 		Data: filepath.Join(o.folder(NamesName), "data"), Servers: []config.DNSHost{{Name: "ns." + o.DNSZone, Addresses: []string{host}}},
 	}
 	for l, name := range locations() {
