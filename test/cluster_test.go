@@ -42,7 +42,7 @@ type deployment struct {
 
 func startCluster(t *testing.T) *deployment { return startClusterWith(t, cluster.Options{}) }
 
-// startClusterWith starts one with options of its own.
+// startClusterWith starts one with these options.
 func startClusterWith(t *testing.T, o cluster.Options) *deployment {
 	t.Helper()
 	if testing.Short() {
