@@ -19,9 +19,10 @@ const claimPoll = 20 * time.Millisecond
 
 // cloneClaims are the accounts of which this process is having a clone opened, here or at another process. An account has one
 // clone in a location, by the rule of the bakery: a process claims the account, and then asks all others. It gives up where
-// one has a clone, or has claimed the account and has asked already, or has a lower number; it waits for one with a higher
-// number, which gives up or has asked before the claim. So of two that claim at once each sees the other, or the one that
-// was first has a clone or is sure of it when the second one asks.
+// one has claimed the account and has asked already, or has a lower number; it waits for one with a higher number, which
+// gives up or has asked before the claim. So of two that claim at once each sees the other, or the one that was first is sure
+// of it when the second one asks. Where that does not see the first one's claim any more, the clone is open, perhaps in a third
+// process: so all are asked for clones behind, and not with the same question.
 //
 // A process that does not answer is passed over: one that comes back after less than the time that a clone takes to open may
 // have opened a second one, which members.DropClone drops with the first.
@@ -77,19 +78,8 @@ func (m *members) claimClone(ctx context.Context, name geo.Account) (err error) 
 		}
 	}()
 	for {
-		switch c, err := m.Location.Clone(ctx, name); {
-		case err == nil:
-			return hasClone(c)
-		case !admin.NoClone(err):
-			return err
-		}
 		others := false
 		for _, a := range m.askClones(ctx) {
-			for _, c := range a.Clones {
-				if c.Account == name {
-					return hasClone(c)
-				}
-			}
 			sure, claimed := a.Opening[name]
 			if claimed && (sure || a.Node < m.self) {
 				return beingOpened(name, wire.NodeName(m.Name(), a.Node))
@@ -98,12 +88,23 @@ func (m *members) claimClone(ctx context.Context, name geo.Account) (err error) 
 		}
 		if !others {
 			m.claims.sure(name)
-			return nil
+			return m.checkNoClone(ctx, name)
 		}
 		if err := clock.Wait(ctx, claimPoll); err != nil {
 			return err
 		}
 	}
+}
+
+// checkNoClone returns an error unless no process that answers has a clone of the account.
+func (m *members) checkNoClone(ctx context.Context, name geo.Account) error {
+	switch c, err := m.Clone(ctx, name); {
+	case err == nil:
+		return hasClone(c)
+	case !admin.NoClone(err):
+		return err
+	}
+	return nil
 }
 
 func hasClone(c wire.Clone) error {
