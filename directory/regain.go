@@ -140,7 +140,10 @@ type regainBody struct {
 // Evaluate implements ranges.Command.
 func (c *regain) Evaluate(tx *ranges.Tx) error {
 	claim, err := c.closed(tx)
-	if c.open = err == nil && claim == nil && !c.diverged; claim == nil {
+	if c.open = err == nil && claim == nil && !c.diverged; c.open && c.found == c.gate.Epoch {
+		return c.opened(tx)
+	}
+	if claim == nil {
 		return err
 	}
 	if c.diverged = len(c.Swept) > sweptMax; c.diverged {
@@ -154,17 +157,27 @@ func (c *regain) Evaluate(tx *ranges.Tx) error {
 	if !c.Open {
 		return nil
 	}
-	if len(c.Swept) > 0 && !plantedbugs.Planted(plantedbugs.SweptUnsent) {
+	claim.Regained = true
+	if !plantedbugs.Planted(plantedbugs.SweptUnsent) {
 		claim.Swept = c.Swept
-		if err := stageClaim(tx, tx.Timestamp(0), c.account, *claim); err != nil {
-			return err
-		}
+	}
+	if err := stageClaim(tx, tx.Timestamp(0), c.account, *claim); err != nil {
+		return err
 	}
 	tx.SetGate(c.account, c.gate)
 	if plantedbugs.Planted(plantedbugs.GenerationsStayClosed) {
 		return nil
 	}
 	return tx.ReopenGenerations(ranges.Service(tx.Range()), c.account)
+}
+
+// opened finds whether a gate that is open was opened by a regain. A node of a former version opens it by a rejoin, without
+// looking at the catalog: what came since may have been left out, so the copy has to be made again.
+func (c *regain) opened(tx *ranges.Tx) error {
+	claim, err := claimOf(tx, tx.Range(), c.account, c.gate.Epoch)
+	c.diverged = err == nil && (claim == nil || !claim.Regained)
+	c.open = err == nil && !c.diverged
+	return err
 }
 
 // kindRegain is the kind of regain. It is on the wire: never rename it.

@@ -110,6 +110,31 @@ func TestR22RegainIsBounded(t *testing.T) {
 	require.True(t, r.has(q), "nothing is deleted behind an open gate")
 }
 
+// R22: a gate that a node of a former version has opened, which compares no generations, is a divergence, whenever that was:
+// also after the catalog was rewound. So is one of a range that has claimed nothing.
+func TestR22GateOpenedByAFormerVersionDiverges(t *testing.T) {
+	for _, claims := range []bool{true, false} {
+		r := newRegained(t)
+		if claims {
+			r.follows(change.Gate{})
+			former := &rejoin{setGate: setGate{account: "acct", gate: change.Gate{
+				Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true,
+			}}}
+			stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), former)
+			require.NoError(t, former.outcome())
+		} else {
+			r.gates(change.Gate{Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true})
+		}
+		require.True(t, r.gate().Open)
+		for _, body := range []regainBody{{}, {Open: true}} {
+			c, err := r.submit(body)
+			require.NoError(t, err)
+			require.False(t, c.open)
+			require.ErrorIs(t, c.outcome(), ErrDiverged, "claims: %t", claims)
+		}
+	}
+}
+
 // R22: the keys of a span come in pages, and so do the generations of which it has rows, each once.
 func TestR22KeysOfComeInPages(t *testing.T) {
 	r := newRegained(t)

@@ -87,6 +87,9 @@ type LostClaim struct {
 	// Rewound is set in the claim of the catalog once its containers and tables are those of the present primary: before,
 	// one that is deleted here may live there.
 	Rewound bool `json:"rewound,omitempty"`
+	// Regained is set in the claim of another range whose location has such a claim, once its gate has opened by the rewound
+	// catalog.
+	Regained bool `json:"regained,omitempty"`
 	// Swept are the containers and tables that live, of which this range has deleted all rows with a lost deletion.
 	Swept []LostContainer `json:"swept,omitempty"`
 }
