@@ -316,7 +316,19 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 	t.Run("agreed", func(t *testing.T) {
 		a := begin(t)
 		a.cut = false
-		_, err := a.north.Resume(t.Context())
+		of, err := a.north.Account(t.Context(), a.name)
+		require.NoError(t, err)
+		require.NoError(t, a.pair.south.Announce(t.Context(), *of)) // Its answer is lost.
+		requireBegun(t, a, 4)
+		above, err := a.pair.south.Higher(t.Context(), map[geo.Account]geo.Epoch{a.name: {Number: 1, Location: "north"}})
+		require.NoError(t, err)
+		require.Equal(t, map[geo.Account]geo.Epoch{a.name: {Number: 4, Location: "north"}}, above)
+		require.Empty(t, a.north.Passing(t.Context(), above), "it is the own one")
+		for _, e := range []geo.Epoch{{Number: 2, Location: "south"}, {Number: 5, Location: "north"}} {
+			above := map[geo.Account]geo.Epoch{a.name: e}
+			require.Equal(t, above, a.north.Passing(t.Context(), above))
+		}
+		_, err = a.north.Resume(t.Context())
 		require.NoError(t, err)
 		lrs := begun(4)
 		lrs.Agreed = 0

@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -51,6 +52,20 @@ func (d *Directory) Higher(ctx context.Context, of map[geo.Account]geo.Epoch) (m
 		}
 		return nil
 	})
+}
+
+// Passing leaves out what the other location has answered of epochs that this one has begun itself: it was asked with the last
+// ones that both are known to know of, and knows of the present ones by now.
+func (d *Directory) Passing(ctx context.Context, above map[geo.Account]geo.Epoch) map[geo.Account]geo.Epoch {
+	out := maps.Clone(above)
+	maps.DeleteFunc(out, func(name geo.Account, e geo.Epoch) bool {
+		if e.Location != d.stamp.Location() {
+			return false
+		}
+		a, err := d.Account(ctx, name) // After the answer.
+		return err == nil && a.Primary == e.Location && !primaryGate(a).PassedBy(e)
+	})
+	return out
 }
 
 // epochHere is the epoch that this location's catalog has of an account.

@@ -59,8 +59,8 @@ type confirming struct {
 	// parted is the machine's: see withheld.go. While it is set a frame is sent at probeAt.
 	parted  atomic.Bool
 	probeAt time.Duration
-	// own are the epochs of the accounts whose primary is here, as they were read last; nil before.
-	own map[geo.Account]geo.Epoch
+	// own are the gates of the accounts whose primary is here, as they were read last; nil before.
+	own map[geo.Account]change.Gate
 
 	cancel context.CancelFunc // guarded by Location.mu
 	wg     sync.WaitGroup
@@ -172,6 +172,7 @@ func (c *confirming) exchange(ctx context.Context) (confirm.Epochs, error) {
 	}
 	above, err := confirm.Run(ctx, own, c.l.far.Epochs)
 	if err == nil {
+		above = c.l.Directory.Passing(ctx, above)
 		c.unpass(own, above)
 	}
 	return above, err
@@ -265,10 +266,10 @@ func (c *confirming) await(ctx context.Context) bool {
 
 // setOwn takes the accounts of the location.
 func (c *confirming) setOwn(list []*catalog.Account) {
-	own := map[geo.Account]geo.Epoch{}
+	own := map[geo.Account]change.Gate{}
 	for _, a := range list {
 		if a.Primary == c.l.o.Name {
-			own[a.Name] = a.GeoEpoch()
+			own[a.Name] = agreedGate(a)
 		}
 	}
 	c.mu.Lock()
@@ -284,7 +285,7 @@ func (c *confirming) refused(above confirm.Epochs) []wire.RefusedEpoch {
 	c.mu.Unlock()
 	var out []wire.RefusedEpoch
 	for _, name := range slices.Sorted(maps.Keys(above)) {
-		if e, primary := own[name]; own == nil || primary && e.Compare(above[name]) < 0 {
+		if g, primary := own[name]; own == nil || primary && g.PassedBy(above[name]) {
 			out = append(out, wire.RefusedEpoch{Account: name, Epoch: wire.EpochOf(above[name])})
 		}
 	}

@@ -187,3 +187,18 @@ func TestR22LostIsAwaited(t *testing.T) {
 	a.Operation.Rewinding = true
 	require.Nil(t, lostAwaited(a, "south"))
 }
+
+// R21: the accounts that are refused are listed by the rule of the fence: of two epochs that were begun at once, above the last
+// one that both locations know of, that of the other location counts, whatever their numbers are.
+func TestR21RefusedEpochsAreThoseOfTheFence(t *testing.T) {
+	l := New(Options{Name: "north", Other: "south", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
+	of := func(name geo.Account, agreed geo.EpochNumber) *catalog.Account {
+		return &catalog.Account{Name: name, Primary: "north", Epoch: 4, Operation: &catalog.Operation{Kind: catalog.OperationLeave, Agreed: agreed}}
+	}
+	above := confirm.Epochs{"begun": {Number: 2, Location: "south"}, "knows": {Number: 2, Location: "south"}, "gone": {Number: 9, Location: "south"}}
+	require.Len(t, l.confirming.refused(above), 3, "the catalog was not read yet")
+	l.confirming.setOwn([]*catalog.Account{of("begun", 1), of("knows", 3), {Name: "gone", Primary: "south", Epoch: 9}})
+	out := l.confirming.refused(above)
+	require.Len(t, out, 1)
+	require.Equal(t, geo.Account("begun"), out[0].Account)
+}
