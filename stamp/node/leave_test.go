@@ -194,3 +194,38 @@ func TestLeavingLeaderAsksTheSettled(t *testing.T) {
 		}
 	}
 }
+
+// A leader that is stuck goes on to take writes, and asks again now and then: each time as the first time, after what it
+// proposed is answered, and because its node is going to stop, although its clock's rule (R6) would have it leave, too.
+func TestStuckLeaderAsksAsTheFirstTime(t *testing.T) {
+	s := newSteppedWith(t, 303, 50)
+	lead := s.whole()
+	was := lead.Leader()
+	for id, n := range s.nodes {
+		if id != was {
+			n.Range(testRange).Leave()
+		}
+	}
+	lead.Leave()
+	s.until("nobody to ask", lead.Stuck)
+	began, events, acked, unknown := s.clock.Mono(), len(s.events), 0, 0
+	for s.clock.Mono()-began < 10*time.Second {
+		s.writeTimed(func(geo.NodeID) { acked++ }, func(err error) {
+			if err == kv.ErrUnknown { //nolint:errorlint // It is answered as it is.
+				unknown++
+			}
+		})
+		s.step()
+	}
+	asked := 0
+	for _, e := range s.events[events:] {
+		if e.Kind == LeaderTransferred && e.Range == testRange {
+			require.Contains(t, e.Reason, "is going to stop")
+			asked++
+		}
+	}
+	require.Greater(t, asked, 4)
+	require.Positive(t, acked)
+	require.Zero(t, unknown)
+	require.True(t, lead.Leading())
+}

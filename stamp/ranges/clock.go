@@ -18,7 +18,7 @@ import (
 //	         whose clock is right
 //
 // A transfer that failed leaves the leader without a lease for the rest of its term (R5). If its clock
-// is right by then, it evaluates, and transfers leadership once more.
+// is right by then, it evaluates, and transfers leadership once more. Of a leader that leaves, stepDown transfers it.
 //
 // Of two voters that are up and disagree neither can know which one is right, so neither evaluates.
 // Reads go on: they depend on no wall clock (R5).
@@ -60,7 +60,7 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 	if c.Agreement == skew.Agreed {
 		r.clock.unsure = false
 		r.clockRefused.Store(false)
-		if ran := r.o.Running.Time(); r.replica.LeaseVoid() && ran-r.clock.transferredAt >= transferPause {
+		if ran := r.o.Running.Time(); r.replica.LeaseVoid() && !r.Leaving() && ran-r.clock.transferredAt >= transferPause {
 			r.clock.transferredAt = ran
 			r.transfer(r.voters(), clockReason)
 		}

@@ -27,8 +27,8 @@ const (
 // leaveState is what a leader that leaves remembers of a term.
 type leaveState struct {
 	term uint64
-	// since is when it began to leave in this term, again when it asks again; in running time.
-	since, again time.Duration
+	// since is when it began to leave in this term, or will again after it was stuck; in running time.
+	since time.Duration
 	// asked are the nodes that were asked to lead, since it was stuck last.
 	asked []geo.NodeID
 }
@@ -63,13 +63,13 @@ func (r *Range) stepDown() (holds bool) {
 	switch {
 	case r.replica.Transferring():
 		return true
-	case ran-l.since < leaveAfter || ran < l.again:
+	case ran-l.since < leaveAfter:
 		return false
 	}
 	nodes := slices.DeleteFunc(r.voters(), func(n geo.NodeID) bool { return slices.Contains(l.asked, n) })
 	to := r.replica.Heir(nodes)
 	if to == 0 {
-		l.asked, l.again = nil, ran+transferPause
+		l.asked, l.since = nil, ran+transferPause
 		r.stuck.Store(true)
 		return false
 	}
