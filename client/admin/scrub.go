@@ -9,12 +9,17 @@ var secrets = []struct { //nolint:gochecknoglobals // A table.
 	with string
 }{
 	{regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|SEED|JWT)-----.*?(?:-----?END [A-Z0-9 ]*-----?-?|\z)`), "[removed]"},
-	{regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^/\s"'@]+@`), "${1}[removed]@"},
-	{regexp.MustCompile(`(?i)\b(sig|signature|code|token|access_token|api[-_]?key|secret|password|pwd|auth)=[^&\s"'<>;]+`), "${1}=[removed]"},
-	{regexp.MustCompile(`(?i)\b(AccountKey|SharedAccessSignature)=[^;\s"'<>]+`), "${1}=[removed]"},
+	// A password may have any sign but a space or a quote, written as a URL or not.
+	{regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^/\s"@]*(?::[^\s"@]*)?@(?:[^\s"/?#]*@)?`), "${1}[removed]@"},
+	// Of a URL within a URL %3D is the sign =, and %26 what ends the value.
+	{regexp.MustCompile(`(?i)(\b|%26|%3F)(sig|signature|code|token|access_token|api[-_]?key|secret|password|pwd|auth)(=|%3D)[^&\s"'<>;]+`), "${1}${2}${3}[removed]"},
+	{regexp.MustCompile(`(?i)\b(AccountKey|SharedAccessSignature)(=|%3D)[^;\s"'<>]+`), "${1}${2}[removed]"},
 	{regexp.MustCompile(`(?i)\b(SharedKey(?:Lite)?\s+[a-z0-9-]+):[A-Za-z0-9+/=]+`), "${1}:[removed]"},
 	{regexp.MustCompile(`(?i)\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}`), "${1} [removed]"},
-	{regexp.MustCompile(`(?i)(["']?\b(?:[a-z_]*password|[a-z_]*secret|(?:admin_|access_)?token|key1|key2|account_key|private_key|seed)["']?\s*[:=]\s*["']?)[^\s"',}/]{4,}`), "${1}[removed]"},
+	{regexp.MustCompile(`(?i)(\b(?:[a-z_]*password|[a-z_]*secret|key1|key2|account_key|private_key|seed)\\?["']?\s*[:=]\s*\\?["']?)[^\s"',}\\]+`), "${1}[removed]"},
+	// A word that follows "token:" in a sentence is shorter than a token.
+	{regexp.MustCompile(`(?i)(\b(?:admin_|access_)?token\\?["']?\s*[:=]\s*\\?["']?)[^\s"',}\\]{16,}`), "${1}[removed]"},
+	{regexp.MustCompile(`\bantipode-admin-[0-9a-f]{16,}`), "[removed]"},                            // The admin token.
 	{regexp.MustCompile(`[A-Za-z0-9+/]{86}==`), "[removed]"},                                       // The key of an account.
 	{regexp.MustCompile(`\bS[UAON][A-Z2-7]{56}\b`), "[removed]"},                                   // A seed of NATS.
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), "[removed]"}, // A JWT.

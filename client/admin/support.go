@@ -6,9 +6,12 @@ import (
 	"net/url"
 )
 
+// SupportCut ends a part of a Support that was longer.
+const SupportCut = "\n[cut: it was longer]\n"
+
 // Support is what a process knows of itself for those who look for a fault: the answer of GET /v1/support, and of
-// GET /v1/nodes/{node}/support. It holds no key, password, token or signature. Each part is bounded; the end of one that
-// is cut says so.
+// GET /v1/nodes/{node}/support. It holds no key, password, token or signature. Each part is bounded; one that is cut ends
+// with SupportCut.
 type Support struct {
 	// Name is that of the node, or "gateway".
 	Name string `json:"name"`

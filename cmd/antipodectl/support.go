@@ -164,6 +164,9 @@ func (b *bundle) lacks(ctx context.Context, what string, err error) error {
 		return ctx.Err()
 	}
 	m := missing{what, admin.Scrub(b.t.explain(err))}
+	if errors.Is(err, context.DeadlineExceeded) {
+		m.Error = "no answer within " + b.wait.String() + ", see --node-timeout"
+	}
 	_, _ = fmt.Fprintf(b.t.errOut, "missing: %s: %s\n", m.What, m.Error)
 	b.out.Missing = append(b.out.Missing, m)
 	return nil
@@ -235,13 +238,13 @@ func scrubbed(doc any) any {
 	return doc
 }
 
-// write writes a part, without what looks like a secret.
+// write writes a part, without what looks like a secret. It cuts it afterwards: half a secret does not look like one.
 func (b *bundle) write(name, text string) error {
-	p := part{Name: name}
-	if p.Cut = len(text) > bundlePartMax; p.Cut {
-		text = text[:bundlePartMax]
-	}
 	text = admin.Scrub(text)
+	p := part{Name: name, Cut: strings.HasSuffix(text, admin.SupportCut)}
+	if len(text) > bundlePartMax {
+		text, p.Cut = strings.ToValidUTF8(text[:bundlePartMax-len(admin.SupportCut)], "")+admin.SupportCut, true
+	}
 	p.Bytes = len(text)
 	h := &tar.Header{Name: "support/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: b.made, Typeflag: tar.TypeReg}
 	if err := b.tar.WriteHeader(h); err != nil {

@@ -46,7 +46,9 @@ func supportPort(t *testing.T) *httptest.Server {
 	whole := admin.Support{Version: "antipode", Config: "name: x\nurl: " + plantedText(), Metrics: "a_gauge 7\n# " + plantedText(), Goroutines: "goroutine 1\n" + plantedText()}
 	answer("GET /v1/support", whole)
 	long := whole
-	long.Metrics = strings.Repeat("a_gauge 7\n", bundlePartMax/10+1)
+	key := strings.Repeat("PLANTED0", 10) + "PLANTE==" // Where the bound is, it is half a key.
+	long.Metrics = strings.Repeat("a_gauge 7\n", bundlePartMax/10-7) + key + strings.Repeat("\na_gauge 7", 20)
+	long.Goroutines += admin.SupportCut
 	answer("GET /v1/nodes/north-1/support", long)
 	mux.HandleFunc("GET /v1/nodes/north-2/support", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("GET /v1/nodes/north-3/support", func(w http.ResponseWriter, _ *http.Request) {
@@ -79,6 +81,16 @@ func unpack(t *testing.T, file string) map[string]string {
 	}
 }
 
+// cutOf are the names of the parts that were longer.
+func cutOf(parts []part) (names []string) {
+	for _, p := range parts {
+		if p.Cut {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
 // A support bundle has what every process answers, names what it could not have with the error, within its time, is
 // bounded, and holds no secret, whatever a server answers; neither do its summary and its progress.
 func TestSupportBundle(t *testing.T) {
@@ -95,6 +107,7 @@ func TestSupportBundle(t *testing.T) {
 	require.NotContains(t, out+errOut, planted)
 	for name, text := range parts {
 		require.NotContains(t, text, planted, name)
+		require.False(t, strings.Contains(text, "PLANTED0"), name)
 		require.LessOrEqual(t, len(text), bundlePartMax)
 	}
 	var m, inside manifest
@@ -103,10 +116,13 @@ func TestSupportBundle(t *testing.T) {
 	require.Equal(t, m.Missing, inside.Missing)
 	require.Len(t, m.Missing, 2)
 	require.Equal(t, "nodes/north-2", m.Missing[0].What)
-	require.NotEmpty(t, m.Missing[0].Error)
+	require.Equal(t, "no answer within 2s, see --node-timeout", m.Missing[0].Error)
 	require.Contains(t, m.Missing[1].Error, "refused")
 	require.Contains(t, errOut, "asking for nodes/north-1")
-	require.Contains(t, m.Parts, part{Name: "nodes/north-1/metrics.txt", Bytes: bundlePartMax, Cut: true})
+	require.Contains(t, cutOf(m.Parts), "nodes/north-1/metrics.txt")
+	require.Contains(t, cutOf(m.Parts), "nodes/north-1/goroutines.txt", "the process has cut it")
+	require.Len(t, cutOf(m.Parts), 2)
+	require.True(t, strings.HasSuffix(parts["nodes/north-1/metrics.txt"], admin.SupportCut))
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())

@@ -18,9 +18,6 @@ import (
 // partMax bounds each part of an answer, in bytes: three of them fit into a call between processes.
 const partMax = 2 << 20
 
-// cut ends a part that was longer.
-const cut = "\n[cut: it was longer]\n"
-
 // Source is the process.
 type Source struct {
 	Name string
@@ -36,12 +33,14 @@ func (s Source) Gather() wire.Support {
 	}
 }
 
-// bounded cuts a part that is too long, and removes what looks like a secret.
+// bounded removes what looks like a secret, and cuts a part that is too long: in that order, since half a secret does not
+// look like one.
 func bounded(part string, most int) string {
+	part = wire.Scrub(part)
 	if len(part) > most {
-		part = strings.ToValidUTF8(part[:most-len(cut)], "") + cut
+		part = strings.ToValidUTF8(part[:most-len(wire.SupportCut)], "") + wire.SupportCut
 	}
-	return wire.Scrub(part)
+	return part
 }
 
 func version() string {

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/server/config"
 )
 
@@ -47,6 +48,8 @@ func TestNoSecretOfAConfiguration(t *testing.T) {
 func TestPartsAreBounded(t *testing.T) {
 	long := bounded(strings.Repeat("a line\n", 200), 1000)
 	require.LessOrEqual(t, len(long), 1000)
-	require.True(t, strings.HasSuffix(long, cut))
+	require.True(t, strings.HasSuffix(long, wire.SupportCut))
 	require.Equal(t, "short", bounded("short", 1000))
+	key := strings.Repeat("PLANTED0", 10) + "PLANTE" + "==" // Where it is cut it is half a key.
+	require.NotContains(t, bounded(strings.Repeat("a line\n", 138)+key+strings.Repeat(" line", 10), 1000), "PLANTED")
 }
