@@ -3,9 +3,11 @@ package location
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"antipode/geo"
 	"antipode/internal/clock"
 )
 
@@ -18,20 +20,30 @@ func (l *Location) Draining() bool { return l.draining.Load() }
 // stepDownMax bounds how long other nodes may take to lead: two questions that are in vain, with elections after them.
 const stepDownMax = 5 * time.Second
 
-// stepDown has other nodes lead what this process leads, and names what is still led here when they do not.
-func (l *Location) stepDown(ctx context.Context) (left []string) {
+// stepDown has other nodes lead what this process leads, and returns what is still led here when they do not.
+func (l *Location) stepDown(ctx context.Context) []geo.RangeID {
 	ctx, cancel := context.WithTimeout(ctx, stepDownMax)
 	defer cancel()
 	s, err := l.Stamp()
 	if err != nil {
 		return nil
 	}
-	for _, id := range s.StepDown(ctx) {
-		what := fmt.Sprintf("range %d", id)
-		if r, ok := l.o.Route.Range(id); ok {
-			what = "the " + r.Service.String() + " range"
+	return s.StepDown(ctx)
+}
+
+// notLed says of each range that does not do without this process that it is led here still, or by nobody.
+func (l *Location) notLed(here []geo.RangeID) (left []string) {
+	s, err := l.Stamp()
+	if err != nil {
+		return nil
+	}
+	for _, r := range l.o.Route.Ranges() {
+		what := "the " + r.Service.String() + " range"
+		if slices.Contains(here, r.ID) {
+			left = append(left, what+" is still led here: no other replica in sync takes it, so that it has no leader until the others elect one")
+		} else if _, known := s.LeaderNode(r.ID); !known {
+			left = append(left, what+" has no leader, as far as this node knows: nothing was there to be handed over")
 		}
-		left = append(left, what+" is still led here: no other replica in sync takes it, so that it has no leader until the others elect one")
 	}
 	return left
 }
@@ -46,9 +58,11 @@ func (s *Server) Drain(ctx context.Context, notice time.Duration) (left []string
 	}
 	s.o.Location.draining.Store(true)
 	var moved sync.WaitGroup
-	moved.Go(func() { left = s.o.Location.stepDown(ctx) })
+	var here []geo.RangeID
+	moved.Go(func() { here = s.o.Location.stepDown(ctx) })
 	_ = clock.Wait(ctx, notice) // What is left is the same if ctx ends first.
 	moved.Wait()
+	left = s.o.Location.notLed(here)
 	if n := f.Drain(ctx); n > 0 {
 		left = append(left, fmt.Sprintf("%d requests had not ended, and are broken off: their outcome is unknown to their clients", n))
 	}
