@@ -61,8 +61,11 @@ type setGate struct {
 // turn, and within a turn a gate opens and then gets numbers, and never the other way. A command that is late would
 // leave a hole in the streams. A range whose gates are not compared yet takes none: it may not show what it had.
 func (c *setGate) Evaluate(tx *ranges.Tx) error {
-	if tx.Uncompared() {
+	switch {
+	case tx.Uncompared():
 		return kv.ErrBusy
+	case c.gate.Role == change.RolePrimary && c.gate.Epoch.Location != tx.Location():
+		return fmt.Errorf("%w: the gate of a primary at %s in epoch %s", errCommand, tx.Location(), c.gate.Epoch)
 	}
 	c.set(tx)
 	return nil

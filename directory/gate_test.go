@@ -115,3 +115,25 @@ func TestFreeTravels(t *testing.T) {
 	require.ErrorIs(t, err, errCommand)
 	require.Error(t, sent.DecodeResult([]byte{0}))
 }
+
+// R19, invariant 4: a call that goes on with an operation ends where the account has moved to the other location meanwhile: what
+// that one does after it would open the gates of a primary here. No range takes such a gate, whoever asks for it.
+func TestR19OperationOfTheOtherLocationIsLeftAlone(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d := NewDirectory(s, "south")
+	a := catalog.Account{
+		Name: "acct", Primary: "south", Secondary: "north", Redundancy: catalog.RAGRS, Active: true, Epoch: 4, Created: 1,
+		Operation: &catalog.Operation{Kind: catalog.OperationTaken},
+	}
+	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error { return stageLocal(tx, tx.Timestamp(0), &a) }))
+	of := a
+	require.NoError(t, d.resumeNow(t.Context(), &of))
+	require.Equal(t, geo.Location("south"), of.Primary)
+	gate := setGate{account: "acct", gate: primaryGate(&a)}
+	for _, cmd := range []ranges.Portable{&gate, &openTaken{gate}} {
+		require.ErrorIs(t, s.Submit(t.Context(), geo.FirstRange(geo.Table), cmd), errCommand)
+	}
+	for _, r := range s.Route().Data("acct") {
+		require.Zero(t, s.Leader(r.ID).Machine.Gate("acct"))
+	}
+}

@@ -144,8 +144,8 @@ func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 		if err != nil {
 			return err
 		}
-		if *a = *now; a.Operation == nil {
-			return nil
+		if *a = *now; a.Operation == nil || a.Primary != d.stamp.Location() {
+			return nil // It has ended, and a failover may have followed.
 		}
 		if d.wait(ctx, again) != nil {
 			return storageerr.ServerBusy.Saying("under way: " + a.Operation.Describe())
@@ -154,8 +154,12 @@ func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 }
 
 // resume goes through the steps of the operation of an account. Each may be repeated. again is after what time it
-// may go on, 0 if it ended.
+// may go on, 0 if it ended. The operation of an account of the other location is that one's: here it would open the gates of a
+// primary.
 func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	if a.Primary != d.stamp.Location() {
+		return 0, nil
+	}
 	switch a.Operation.Kind {
 	case catalog.OperationBootstrap:
 		return d.bootstrap(ctx, a)
