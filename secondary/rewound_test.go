@@ -82,3 +82,35 @@ func TestR22RecordWaitsForTheCatalogToBeRewound(t *testing.T) {
 	require.Equal(t, receive.Applied, take(2).Outcome)
 	require.False(t, has(), "it is left out")
 }
+
+// goesOn is a replica of the catalog that is rewound between two looks at it.
+type goesOn struct{ looks [][]byte }
+
+// Get implements kv.Getter.
+func (c *goesOn) Get([]byte) ([]byte, bool, error) {
+	v := c.looks[0]
+	c.looks = c.looks[1:]
+	return v, true, nil
+}
+
+// Gate implements containers.
+func (c *goesOn) Gate(geo.Account) (change.Gate, error) { return change.Gate{}, nil }
+
+// R14, R22: where the catalog was rewound after the container was looked up, and before the claim was, the container is looked
+// up again: what the first look saw is that of the lost changes.
+func TestR22ContainerIsLookedUpOnceItIsRewound(t *testing.T) {
+	of := catalog.Container{Version: 1, Name: "t", Epoch: 1, Created: 10, Modified: 10}
+	lives, err := json.Marshal(of)
+	require.NoError(t, err)
+	of.Deleted = 50
+	over, err := json.Marshal(of)
+	require.NoError(t, err)
+	epoch := geo.Epoch{Number: 2, Location: "north"}
+	claim := change.AppendLostClaim(nil, change.LostClaim{Number: epoch.Number, Location: epoch.Location, Rewound: true})
+	c := &apply{catalog: &goesOn{looks: [][]byte{over, claim, lives}}}
+	p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Generation: of.Generation()}
+	found, wait, err := c.container(p, epoch)
+	require.NoError(t, err)
+	require.False(t, wait)
+	require.False(t, found.Over(p.Generation))
+}

@@ -93,6 +93,8 @@ func TestR21WithdrawnClaimsAreForgotten(t *testing.T) {
 	require.ErrorIs(t, err, witness.ErrLate)
 	_, err = p.Claim([]witness.Claim{{Account: account(1), Number: 2, Location: "south"}}, p.Position())
 	require.ErrorIs(t, err, witness.ErrPassed, "it is remembered")
+	_, err = p.Claim(late, p.Position())
+	require.NoError(t, err, "nothing is kept of one that is forgotten")
 
 	at := p.Position()
 	p.crash()
