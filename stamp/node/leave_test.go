@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func TestR2LeavingLeaderStepsDown(t *testing.T) {
 		s := newSteppedWith(t, 200+seed, 50)
 		lead := s.whole()
 		was := lead.Leader()
-		unknown, refused := 0, 0
+		unknown, refused, early := 0, 0, 0
 		answer := func(err error) {
 			switch {
 			case errors.Is(err, kv.ErrUnknown):
@@ -58,9 +59,12 @@ func TestR2LeavingLeaderStepsDown(t *testing.T) {
 		slow := was%3 + 1
 		s.until("another leader", func() bool {
 			if lead.Leading() {
-				late := s.clock.Mono()-began > 120*time.Millisecond
+				ran := s.clock.Mono() - began
 				lead.Submit(&increment{}, func(err error) { // As the requests that are here already.
-					require.False(t, late && err == nil, "nothing more is proposed")
+					require.False(t, ran > 120*time.Millisecond && err == nil, "nothing more is proposed")
+					if ran > 50*time.Millisecond && ran < 90*time.Millisecond && err == nil {
+						early++
+					}
 					answer(err)
 				})
 			}
@@ -73,6 +77,7 @@ func TestR2LeavingLeaderStepsDown(t *testing.T) {
 		require.Less(t, took, 400*time.Millisecond, "an election timeout is 500 ms")
 		require.Zero(t, unknown, "all that was proposed is answered")
 		require.Positive(t, refused, "and commands that were held are refused")
+		require.Positive(t, early, "those that came at once are not")
 		require.False(t, lead.SteppingDown())
 		acked := false
 		s.until("a write elsewhere", func() bool {
@@ -123,8 +128,20 @@ func TestR5LeavingLeaderWhoseMessageIsLost(t *testing.T) {
 		asked = append(asked, e.Message.GetTo())
 		return len(asked) == 1
 	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // A read that needs a round fails.
+	byLease := func() error { return lead.Read(ended, func(ranges.State) error { return nil }) }
 	lead.Leave()
-	s.until("the first question", func() bool { return len(asked) == 1 })
+	held := false
+	s.until("the first question", func() bool {
+		if !lead.Replica().Transferring() {
+			held = byLease() == nil
+		}
+		return lead.Replica().Transferring()
+	})
+	require.True(t, held)
+	require.Error(t, byLease(), "from the question on no read is answered by the lease that stood until then")
+	s.until("its message", func() bool { return len(asked) == 1 })
 	at := s.clock.Mono()
 	for lead.Leading() && len(asked) == 1 {
 		require.Zero(t, lead.Replica().Lease(), "no lease in a term in which another was asked to lead")
@@ -228,4 +245,33 @@ func TestStuckLeaderAsksAsTheFirstTime(t *testing.T) {
 	require.Positive(t, acked)
 	require.Zero(t, unknown)
 	require.True(t, lead.Leading())
+}
+
+// A replica that is not in sync is not asked, were it the only one, and of two in sync the one that is further comes first.
+func TestLeavingLeaderAsksTheFurthest(t *testing.T) {
+	s := newStepped(t, 304)
+	lead := s.whole()
+	was := lead.Leader()
+	write := func() bool {
+		s.writeTimed(func(geo.NodeID) {}, func(error) {})
+		return false
+	}
+	for range 3000 { // 1.5 s: all are settled.
+		write()
+		s.step()
+	}
+	for _, slow := range []geo.NodeID{was%3 + 1, (was+1)%3 + 1} {
+		s.paused[slow] = s.clock.Mono() + time.Second
+		began := s.clock.Mono()
+		s.until("it lags", func() bool { return s.clock.Mono()-began > 60*time.Millisecond || write() })
+		require.Contains(t, lead.Replica().InSyncNodes(), slow)
+		require.Equal(t, 6-was-slow, lead.Replica().Heir([]geo.NodeID{1, 2, 3}), "slow: %d", slow)
+		s.until("it is out of sync", func() bool { return !slices.Contains(lead.Replica().InSyncNodes(), slow) || write() })
+		require.Zero(t, lead.Replica().Heir([]geo.NodeID{slow}))
+		s.until("it is back", func() bool { return slices.Contains(lead.Replica().InSyncNodes(), slow) || write() })
+		for range 3000 {
+			write()
+			s.step()
+		}
+	}
 }
