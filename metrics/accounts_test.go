@@ -50,6 +50,15 @@ func TestAccountsAreBounded(t *testing.T) {
 	require.Contains(t, out, `antipode_sync_time_seconds{account="(other)",location="southcentralus",service="table"} 1000`)
 }
 
+// Accounts of which only sync times are known count for the bound, too.
+func TestAccountsWithSyncTimesAreBounded(t *testing.T) {
+	w := crowd(30)
+	w.accounts.LastSyncTimes = nil
+	out := shownBy(t, &w, 3)
+	require.Contains(t, out, `antipode_sync_time_seconds{account="acct002",location="southcentralus",service="table"} 1000`)
+	require.NotContains(t, out, "acct003")
+}
+
 // With a bound that is not passed there is no series of others; with -1 there is nothing else.
 func TestAccountsWithinTheBound(t *testing.T) {
 	w := crowd(30)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -21,10 +22,15 @@ type fixed struct {
 	model.Value
 	err   error
 	asked []string
+	// refuses is how many of the first queries fail.
+	refuses int
 }
 
 func (f *fixed) QueryRange(_ context.Context, query string, _ v1.Range, _ ...v1.Option) (model.Value, v1.Warnings, v1.Infos, error) {
 	f.asked = append(f.asked, query)
+	if len(f.asked) <= f.refuses {
+		return nil, nil, nil, fmt.Errorf("query %d is refused", len(f.asked))
+	}
 	return f.Value, nil, nil, f.err
 }
 
@@ -69,6 +75,11 @@ func TestPageOfErrors(t *testing.T) {
 	require.Equal(t, http.StatusBadGateway, w.Code)
 	require.Contains(t, w.Body.String(), "connection refused")
 
+	var out bytes.Buffer
+	require.NoError(t, Page(t.Context(), &out, &fixed{Value: model.Matrix{}, refuses: 1}, Last(time.Minute, at)))
+	require.Equal(t, 1, strings.Count(out.String(), `class="error"`))
+	require.ErrorContains(t, Page(t.Context(), &out, &fixed{refuses: math.MaxInt}, Last(time.Minute, at)), "query 1 is refused", "the first one")
+
 	d := lines("title", Count, "up", "", "about").Ask(t.Context(), &fixed{Value: &model.Scalar{}}, Last(time.Minute, at))
 	require.ErrorContains(t, d.Err, "up: the answer is a scalar")
 }
@@ -79,6 +90,10 @@ func TestHandler(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		require.Equal(t, want, w.Code, path)
+		if want == http.StatusOK {
+			require.Equal(t, "default-src 'none'; style-src 'unsafe-inline'", w.Header().Get("Content-Security-Policy"))
+			require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+		}
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))

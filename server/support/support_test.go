@@ -53,3 +53,15 @@ func TestPartsAreBounded(t *testing.T) {
 	key := strings.Repeat("PLANTED0", 10) + "PLANTE" + "==" // Where it is cut it is half a key.
 	require.NotContains(t, bounded(strings.Repeat("a line\n", 138)+key+strings.Repeat(" line", 10), 1000), "PLANTED")
 }
+
+// The secret of a receiver's URL may be its path alone, of one within a URL that cannot be read anywhere.
+func TestNoPathOfAURL(t *testing.T) {
+	for _, address := range []string{"https://hook.example/services/PLANTED", "https://hook.example:x/PLANTED", "nats://a:1,nats://user:PLANTED@b:2"} {
+		c := config.Node{Notices: config.Notices{URL: address}, Listen: config.Listen{Blob: "127.0.0.1:10000"}}
+		s := Source{Config: c, Gatherer: prometheus.NewRegistry()}.Gather()
+		require.NotContains(t, s.Config, "PLANTED")
+		require.Contains(t, s.Config, "blob: 127.0.0.1:10000")
+	}
+	s := Source{Config: config.Node{Notices: config.Notices{URL: "https://hook.example"}}, Gatherer: prometheus.NewRegistry()}.Gather()
+	require.Contains(t, s.Config, "url: https://hook.example\n")
+}
