@@ -14,7 +14,7 @@ import (
 	"antipode/server/config"
 )
 
-// What a node could not hand over it names after its drain: the ranges that it leads and nobody else takes, and the ranges
+// What a node still leads it names after its drain: the ranges that it leads and nobody else takes, and the ranges
 // that nobody leads. It is not ready as soon as the drain begins, while it still takes requests, and is drained in time.
 func TestDrainNamesWhatIsLeft(t *testing.T) {
 	ca := identitytest.NewAuthority(t)
