@@ -50,7 +50,7 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		elsewhere := slices.Concat([]string{copiedAgain, gateLost, lostIncomplete}, witnessCounts, catalogCounts)
+		elsewhere := slices.Concat([]string{copiedAgain, gateLost, copyGateLost, lostIncomplete}, witnessCounts, catalogCounts)
 		if slices.Contains(elsewhere, c.Name) {
 			continue // TestRecoveries, TestPromotions and TestWitness play them.
 		}
@@ -76,12 +76,13 @@ func TestRecoveries(t *testing.T) {
 	if testing.Short() {
 		n = 1
 	}
-	var again, lost uint64
+	var again, lost, copies uint64
 	playEach(n, run, func(res Result) bool {
 		report(t, res)
-		again, lost = again+res.Counts.CopiedAgain, lost+res.Counts.GateLost
+		again, lost, copies = again+res.Counts.CopiedAgain, lost+res.Counts.GateLost, copies+res.Counts.CopyGateLost
 		return true
 	})
+	require.True(t, copies > 0 || n < runsForCopyGates, "%s never happened in %d runs", copyGateLost, n)
 	if n >= runsForCopies {
 		require.NotZero(t, again, "%s never happened in %d runs", copiedAgain, n)
 		require.NotZero(t, lost, "%s never happened in %d runs", gateLost, n)
@@ -94,6 +95,10 @@ const (
 	copiedAgain   = "copied-again"
 	gateLost      = "gate-lost"
 	runsForCopies = 60
+
+	// copyGateLost is that of gates that a range has lost at the secondary: in some four of ten of these runs.
+	copyGateLost     = "copy-gate-lost"
+	runsForCopyGates = 10
 )
 
 // report prints a run on one line, and how it broke.
