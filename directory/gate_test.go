@@ -137,3 +137,17 @@ func TestR19OperationOfTheOtherLocationIsLeftAlone(t *testing.T) {
 		require.Zero(t, s.Leader(r.ID).Machine.Gate("acct"))
 	}
 }
+
+// R21: the gate of a primary goes from one that needs the word about an agreed epoch to one that needs none, and never back: a
+// command that is late would have a location wait for the word about an epoch that no copy has any more.
+func TestR21GateIsAgreedOnce(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Table)
+	id := geo.FirstRange(geo.Table)
+	begun := change.Gate{Epoch: geo.Epoch{Number: 4, Location: "north"}, Role: change.RolePrimary, Open: true, Agreed: 1}
+	known := begun
+	known.Agreed = 0
+	for _, c := range []struct{ set, want change.Gate }{{begun, begun}, {known, known}, {begun, known}} {
+		stamptest.Submit(t, s, id, &setGate{account: "acct", gate: c.set})
+		require.Equal(t, c.want, s.Leader(id).Machine.Gate("acct"))
+	}
+}

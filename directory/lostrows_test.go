@@ -133,3 +133,19 @@ func TestR22SweptGenerationsBeginAtTheirPlace(t *testing.T) {
 	}
 	require.False(t, (&LostRow{Change: second}).swept(geo.Table, "other"))
 }
+
+// R22: where rows were left out of a page, a place in it is that of the row in its change, as it stood in the whole page.
+func TestR22PlaceOfAPageWithRowsLeftOut(t *testing.T) {
+	a, b := lostOf, lostOf
+	a.Lane, b.Lane = 1, 2
+	first, second := keys.Lost(geo.Table, a).Append(nil), keys.Lost(geo.Table, b).Append(nil)
+	page := LostRows{
+		Keys:    [][]byte{{0}, {2}, {5}},
+		Next:    &LostRow{Change: second, Row: 9},
+		Changes: []LostRowsOf{{LostRow{first, 3}, 0}, {LostRow{second, 0}, 4}},
+		stood:   []int{0, 2, 5},
+	}
+	for i, want := range []*LostRow{{first, 3}, {first, 5}, {second, 1}, page.Next} {
+		require.Equal(t, want, page.place(i))
+	}
+}
