@@ -117,7 +117,7 @@ func TestFreeTravels(t *testing.T) {
 }
 
 // R19, invariant 4: a call that goes on with an operation ends where the account has moved to the other location meanwhile: what
-// that one does after it would open the gates of a primary here. No range takes such a gate from anybody.
+// that one does after it would open the gates of a primary here. No range takes such a gate.
 func TestR19OperationOfTheOtherLocationIsLeftAlone(t *testing.T) {
 	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d := NewDirectory(s, "south")
