@@ -86,6 +86,9 @@ func (t *tool) notInSync(ctx context.Context, name string) string {
 		if state != admin.Running {
 			return fmt.Sprintf("the node is %s", state)
 		}
+		if len(l.Ranges) == 0 {
+			return "no node of the location shows its ranges"
+		}
 		for _, r := range l.Ranges {
 			switch {
 			case r.LeaderView == nil:

@@ -173,6 +173,15 @@ func TestWaitInSync(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, errOut, "the node is unreachable")
 	require.Equal(t, 1, asked)
+	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Status{Version: 1, Locations: []admin.Location{{
+			Name: "north", Nodes: []admin.Node{{Name: "north-1", State: admin.Running}},
+		}}})
+	}))
+	t.Cleanup(bare.Close)
+	code, _, errOut = ctl(bare.URL, "node", "wait-in-sync", "north-1", "--wait", "0s")
+	require.Equal(t, exitFailed, code, "a status without ranges shows nothing in sync")
+	require.Contains(t, errOut, "no node of the location shows its ranges")
 	code, _, errOut = ctl(s.URL, "node", "wait-in-sync", "north")
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, errOut, "no node")
