@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -180,17 +181,30 @@ func untilSignal(out io.Writer, within time.Duration) context.Context {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
-		<-signals
-		_, _ = fmt.Fprintln(out, "Stopping: draining requests. Once more to exit at once.")
-		cancel()
-		select {
-		case <-signals:
-		case <-time.After(within):
-			_, _ = fmt.Fprintf(out, "Not stopped after %s: exits.\n", within)
-		}
+		untilExit(out, within, signals, cancel)
 		os.Exit(1)
 	}()
 	return ctx
+}
+
+// untilExit stops the process with the first signal, and returns when it has to exit at once. It waits for no output: a
+// write that nobody reads does not return.
+func untilExit(out io.Writer, within time.Duration, signals <-chan os.Signal, stop func()) {
+	<-signals
+	stop()
+	var said sync.WaitGroup
+	said.Go(func() { _, _ = fmt.Fprintln(out, "Stopping: draining requests. Once more to exit at once.") })
+	select {
+	case <-signals:
+	case <-time.After(within):
+		slowly, cancel := context.WithTimeout(context.Background(), time.Second)
+		go func() {
+			said.Wait()
+			_, _ = fmt.Fprintf(out, "Not stopped after %s: exits.\n", within)
+			cancel()
+		}()
+		<-slowly.Done()
+	}
 }
 
 // prepare runs the locations, makes the accounts, waits until their statistics are live, and
