@@ -42,7 +42,7 @@ func (l *Location) notLed(here []geo.RangeID) (left []string) {
 		if slices.Contains(here, r.ID) {
 			left = append(left, what+" is still led here: no other replica in sync takes it, so that it has no leader until the others elect one")
 		} else if _, known := s.LeaderNode(r.ID); !known {
-			left = append(left, what+" has no leader, as far as this node knows: this node had no leadership to give up")
+			left = append(left, what+" has no leader, as far as this node knows: it takes no writes until one is elected")
 		}
 	}
 	return left

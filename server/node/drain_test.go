@@ -14,8 +14,8 @@ import (
 	"antipode/server/config"
 )
 
-// What a node still leads it names after its drain: the ranges that it leads and nobody else takes, and the ranges
-// that nobody leads. It is not ready as soon as the drain begins, while it still takes requests, and is drained in time.
+// A drain names what is left: the ranges that the node leads and nobody else takes, and those
+// that nobody leads. The node is not ready as soon as the drain begins, while it still takes requests.
 func TestDrainNamesWhatIsLeft(t *testing.T) {
 	ca := identitytest.NewAuthority(t)
 	for _, peer := range []bool{false, true} {
