@@ -12,7 +12,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// Sizes of panels in Grafana's units, of which 24 are its width.
+// Sizes of panels in Grafana's units.
 const (
 	numberWidth, numberHeight = 4, 4
 	linesWidth, linesHeight   = 8, 8

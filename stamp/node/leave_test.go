@@ -228,7 +228,7 @@ func TestStuckLeaderAsksAsTheFirstTime(t *testing.T) {
 	began, events, acked, unknown := s.clock.Mono(), len(s.events), 0, 0
 	for s.clock.Mono()-began < 10*time.Second {
 		s.writeTimed(func(geo.NodeID) { acked++ }, func(err error) {
-			if err == kv.ErrUnknown { //nolint:errorlint // It is answered as it is.
+			if errors.Is(err, kv.ErrUnknown) {
 				unknown++
 			}
 		})
