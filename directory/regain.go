@@ -11,6 +11,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
 	"antipode/stamp/state"
@@ -31,7 +32,7 @@ func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range
 	}
 	rows := keys.AppendAccount(nil, r.Service, a.Name)
 	err := d.eachPage(ctx, r, keysOfBody{From: rows, End: keys.PrefixEnd(rows), Generations: true}, func(seen [][]byte) error {
-		alone, err := d.those(ctx, seen, keys.ParseGeneration, func(of keys.Partition, found *catalog.Container) bool {
+		alone, err := d.those(ctx, a.GeoEpoch(), seen, keys.ParseGeneration, func(of keys.Partition, found *catalog.Container) bool {
 			return of.Generation != (keys.Generation{}) && (found == nil || found.Generation().Before(of.Generation))
 		})
 		for ; err == nil && len(alone) > 0; alone = alone[min(len(alone), sweepWipes):] {
@@ -46,7 +47,7 @@ func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range
 	if err != nil {
 		return err
 	}
-	swept, err := d.sweptIn(ctx, a.Name, r)
+	swept, err := d.sweptIn(ctx, a, r)
 	if err == nil {
 		_, err = submit(regainBody{Open: true, Swept: swept})
 	}
@@ -69,9 +70,9 @@ func (d *Directory) eachPage(ctx context.Context, r route.Range, of keysOfBody, 
 }
 
 // those returns the generations of some keys for which f is true of what the catalog here has of their container, nil for
-// nothing.
+// nothing. kv.ErrBusy: the catalog has gone on to another epoch, in which the copy may be made again; it says nothing of this one.
 func (d *Directory) those(
-	ctx context.Context, list [][]byte, parse func([]byte) (keys.Partition, error), f func(keys.Partition, *catalog.Container) bool,
+	ctx context.Context, e geo.Epoch, list [][]byte, parse func([]byte) (keys.Partition, error), f func(keys.Partition, *catalog.Container) bool,
 ) (out []keys.Partition, err error) {
 	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
 		out = nil
@@ -79,6 +80,9 @@ func (d *Directory) those(
 			p, err := parse(key)
 			if err != nil {
 				return err
+			}
+			if s.Gate(p.Account).Epoch != e {
+				return kv.ErrBusy
 			}
 			found, err := catalog.Lookup(s, p.Service, p.Account, p.Container)
 			if err != nil {
@@ -94,10 +98,10 @@ func (d *Directory) those(
 }
 
 // sweptIn returns the generations that live, and that a range has closed, and has no rows of.
-func (d *Directory) sweptIn(ctx context.Context, a geo.Account, r route.Range) (out []change.LostContainer, err error) {
-	closed := keys.ClosedGenerations(r.ID, r.Service, a)
+func (d *Directory) sweptIn(ctx context.Context, a catalog.Account, r route.Range) (out []change.LostContainer, err error) {
+	closed := keys.ClosedGenerations(r.ID, r.Service, a.Name)
 	err = d.eachPage(ctx, r, keysOfBody{From: closed, End: keys.PrefixEnd(closed)}, func(list [][]byte) error {
-		lives, err := d.those(ctx, list, closedGeneration, func(of keys.Partition, found *catalog.Container) bool {
+		lives, err := d.those(ctx, a.GeoEpoch(), list, closedGeneration, func(of keys.Partition, found *catalog.Container) bool {
 			return found != nil && found.Deleted == 0 && found.Generation() == of.Generation
 		})
 		for i := 0; err == nil && i < len(lives); i++ {
