@@ -95,12 +95,12 @@ func TestOneCloneOfCallsAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			random, leader := rand.New(rand.NewPCG(seed, 0)), geo.NodeID(1)
 			var mu sync.Mutex
-			pause := func() {
+			below := func(n int) int {
 				mu.Lock()
-				d := time.Duration(random.IntN(50)) * time.Millisecond
-				mu.Unlock()
-				time.Sleep(d)
+				defer mu.Unlock()
+				return random.IntN(n)
 			}
+			pause := func() { time.Sleep(time.Duration(below(50)) * time.Millisecond) }
 			all, views := three(&leader)
 			for _, p := range all {
 				p.late, p.opens = pause, func() { pause(); pause(); pause() }
@@ -110,7 +110,7 @@ func TestOneCloneOfCallsAtOnce(t *testing.T) {
 				var calls sync.WaitGroup
 				var errs [3]error
 				for i := range errs {
-					at, pauses := views[geo.NodeID(1+random.IntN(3))], 1+random.IntN(12)
+					at, pauses := views[geo.NodeID(1+below(3))], 1+below(12)
 					calls.Go(func() {
 						for range pauses { // Some come when the clone of another one is just open.
 							pause()
