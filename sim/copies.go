@@ -236,8 +236,10 @@ func (s *Sim) unmoved(a *account) string {
 	}
 	here, there := a.home.record(a.name), a.home.far.record(a.name)
 	switch {
-	case here == nil || here.Operation != nil:
-		return fmt.Sprintf("an operation of %s is under way: %+v", a.name, here)
+	case here == nil:
+		return fmt.Sprintf("%s has no record at %s", a.name, a.home.name)
+	case here.Operation != nil:
+		return fmt.Sprintf("an operation of %s is under way: %+v: %+v", a.name, *here.Operation, *here)
 	case a.home.far.promotion(a.name) != nil:
 		return fmt.Sprintf("a promotion of %s is under way: %+v", a.name, a.home.far.promotion(a.name))
 	case there == nil || there.Operation != nil || there.GeoEpoch() != here.GeoEpoch() || there.Redundancy != here.Redundancy:

@@ -17,8 +17,9 @@ import (
 //	Off      answers kv.ErrBusy, commits no closed record, and transfers leadership to a voter
 //	         whose clock is right
 //
-// A transfer that failed leaves the leader without a lease for the rest of its term (R5). If its clock
-// is right by then, it evaluates, and transfers leadership once more. Of a leader that leaves, stepDown transfers it.
+// A transfer that failed leaves the leader without a lease for the rest of its term (R5), and its reads wait. So it
+// transfers leadership once more, whatever its clock, and also if nobody writes; meanwhile it evaluates, if its clock is
+// right. Of a leader that leaves, stepDown transfers it.
 //
 // Of two voters that are up and disagree neither can know which one is right, so neither evaluates.
 // Reads go on: they depend on no wall clock (R5).
@@ -60,10 +61,6 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 	if c.Agreement == skew.Agreed {
 		r.clock.unsure = false
 		r.clockRefused.Store(false)
-		if ran := r.o.Running.Time(); r.replica.LeaseVoid() && !r.Leaving() && ran-r.clock.transferredAt >= transferPause {
-			r.clock.transferredAt = ran
-			r.transfer(r.voters(), clockReason)
-		}
 		return c.Now, clockServes
 	}
 	if c.Agreement == skew.Unsure {
@@ -78,6 +75,21 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 	r.clockRefused.Store(true)
 	r.transfer(c.Better, clockReason)
 	return c.Now, clockRefuses
+}
+
+// leaveVoidTerm has a voter lead in place of a leader that has no lease for the rest of its term: one whose clock is right,
+// if this one's is not and there is one.
+func (r *Range) leaveVoidTerm(passBegan time.Duration) {
+	ran := r.o.Running.Time()
+	if !r.replica.LeaseVoid() || r.Leaving() || r.o.CompareClock == nil || ran-r.clock.transferredAt < transferPause {
+		return
+	}
+	r.clock.transferredAt = ran
+	nodes := r.o.CompareClock(r.voters(), passBegan).Better
+	if len(nodes) == 0 {
+		nodes = r.voters()
+	}
+	r.transfer(nodes, clockReason)
 }
 
 // transfer asks a voter on one of the nodes to lead.

@@ -296,6 +296,7 @@ func (r *Range) Work(now time.Duration) {
 	r.closeByTime(now)
 	if !r.stepDown() {
 		r.evaluate(now)
+		r.leaveVoidTerm(now)
 	}
 }
 
