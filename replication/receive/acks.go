@@ -60,10 +60,8 @@ func (rr *rangeReceiver) acknowledgeSource(now time.Duration) {
 			}
 		}
 	}
-	for st := range sent {
-		if c := (Cursor{m.applied[st], a.below[st], rr.foundHere(st)}); c != (Cursor{}) {
-			cursors[st] = c
-		}
+	for st := range sent { // Also where there is no cursor: the source may have stopped the stream before its first record came.
+		cursors[st] = Cursor{m.applied[st], a.below[st], rr.foundHere(st)}
 	}
 	m.moved = map[geo.Stream]struct{}{}
 	a.flying, a.at = true, now+rr.r.o.AckEvery

@@ -50,3 +50,27 @@ func TestR18FellOutIsLearned(t *testing.T) {
 	require.Len(t, w.stops, len(fell))
 	require.Equal(t, 1, w.alarms[AlarmBudget], "one for the copy")
 }
+
+// R18: so it is of a stream that fell out before its first record came, of which there is no cursor here: the one stop, and
+// one that could not be committed.
+func TestR18FellOutBeforeTheFirstRecord(t *testing.T) {
+	w := newWorld(t, 1)
+	w.stops = map[geo.Stream]change.Stop{}
+	w.writeTo(testRange, 30)
+	r := w.receiver()
+	w.run(r, 5*time.Second)
+	gone := testStream(testRange, 31)
+	w.heads[gone] = geo.Head{Seq: 5, Hash: 5}
+	w.closedH[gone] = w.heads[gone].Seq
+	w.stopFails = 3
+	w.compare = func(cursors map[geo.Stream]Cursor, full bool) (out []Mismatch) {
+		if _, named := cursors[gone]; named && !full {
+			out = append(out, Mismatch{Stream: gone, Reason: change.StopBudget, There: w.heads[gone], Stopped: true})
+		}
+		return out
+	}
+	r.ranges[testRange].mirror.reload()
+	w.run(r, 30*time.Second)
+	require.Zero(t, w.stopFails)
+	require.Equal(t, change.StopBudget, w.stops[gone].Reason)
+}

@@ -19,6 +19,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
+	"antipode/stamp/kv"
 )
 
 const (
@@ -99,9 +100,11 @@ type world struct {
 	// ackErr is the answer to acknowledgements; keep lets the outbox keep what is acknowledged.
 	ackErr error
 	keep   bool
-	// compare, if it is set, is how the source answers cursors; stops are what is stopped here.
-	compare func(cursors map[geo.Stream]Cursor, full bool) []Mismatch
-	stops   map[geo.Stream]change.Stop
+	// compare, if it is set, is how the source answers cursors; stops are what is stopped here. stopFails counts the stops
+	// that are still to be refused.
+	compare   func(cursors map[geo.Stream]Cursor, full bool) []Mismatch
+	stops     map[geo.Stream]change.Stop
+	stopFails int
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -318,6 +321,11 @@ func (w *world) Stop(st geo.Stream, why change.Stop, done func(error)) {
 		w.t.Fatalf("%s stopped: %s", st, why.Reason)
 	}
 	w.later(func() {
+		if w.stopFails > 0 {
+			w.stopFails--
+			done(kv.ErrBusy)
+			return
+		}
 		if _, did := w.stops[st]; !did {
 			w.stops[st] = why
 		}
