@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
@@ -108,6 +109,23 @@ func TestR22RegainIsBounded(t *testing.T) {
 	require.NoError(t, c.outcome())
 	require.True(t, c.open)
 	require.True(t, r.has(q), "nothing is deleted behind an open gate")
+}
+
+// R22: a catalog that has gone on to another epoch says nothing of the generations that a rewind has to delete: a rebuild has
+// deleted its copy of the containers. Nothing is deleted, and the gate stays closed.
+func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
+	for number, fails := range map[geo.EpochNumber]error{2: nil, 3: kv.ErrBusy} {
+		r := newRegained(t)
+		lives := r.create("lives")
+		r.follows(change.Gate{})
+		now := change.Gate{Epoch: geo.Epoch{Number: number, Location: "south"}, Role: change.RoleSecondary}
+		stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct", Gate: now})
+		of := catalog.Account{Name: "acct", Redundancy: catalog.RAGRS, Epoch: 2, Primary: "south", Secondary: "north"}
+		err := (&Directory{stamp: r}).regain(t.Context(), of, route.Range{ID: geo.FirstRange(geo.Table), Service: geo.Table})
+		require.ErrorIs(t, err, fails)
+		require.Equal(t, fails == nil, r.gate().Open)
+		require.True(t, r.has(lives))
+	}
 }
 
 // R22: a gate that a node of a former version has opened, which compares no generations, is a divergence, whenever that was:
