@@ -122,7 +122,7 @@ func (d *Directory) stepImage(ctx context.Context, r route.Range, a catalog.Acco
 // beginCopy goes through the steps up to an empty copy. It returns the account as it is then, nil if it has gone
 // on otherwise.
 func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
-	if err := d.closeStreams(ctx, a); err != nil {
+	if gone, err := d.closeStreams(ctx, a); gone || err != nil {
 		return nil, err
 	}
 	err := d.peer.Prepare(ctx, a)

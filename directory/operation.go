@@ -170,8 +170,10 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 	}
 	leaves := a.Operation.Kind == catalog.OperationLeave
 	if leaves {
-		if err := d.closeStreams(ctx, a); err != nil {
+		if gone, err := d.closeStreams(ctx, a); err != nil {
 			return 0, err
+		} else if gone {
+			return bootstrapNext, nil
 		}
 	}
 	if err := d.peer.Announce(ctx, a); err != nil {
@@ -189,14 +191,18 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 }
 
 // closeStreams has every range but the catalog leave the account's former epoch, and drop what its outbox
-// holds of it. The other location may not know yet.
-func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) error {
-	err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), a.Operation.After, once)
+// holds of it. The other location may not know yet. gone: the account has gone on since, and not all ranges have left the
+// epoch for this one: the other location must not delete its copy for this one.
+func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) (gone bool, err error) {
+	err = setGates(ctx, d.stamp, a.Name, primaryGate(&a), a.Operation.After, once)
 	var passed *PassedError
-	if err != nil && !errors.As(err, &passed) { // Passed: the account has gone on since.
-		return err
+	if errors.As(err, &passed) {
+		return true, nil
 	}
-	return d.drop(ctx, a.Name)
+	if err != nil {
+		return false, err
+	}
+	return false, d.drop(ctx, a.Name)
 }
 
 // agreed has the gates of every range but the catalog need nobody's word any more for writes of an account that has become
