@@ -53,7 +53,8 @@ import (
 // While a replica here is lost, joins, or is fed by a snapshot, this node does not have all
 // its names: such a round does not count.
 //
-// Each named chunk that is not here is recorded as missing, and copied from a peer.
+// Each named chunk that is not here is recorded as missing, and copied from a peer, as soon as one can be reached that has
+// it. The next walk may be a day away.
 
 // The speed of a round is 10 MiB of rows a second, 860 GiB in a Grace of 24 hours. A faster
 // round would take processor time from the clients of a young store without need.
@@ -85,6 +86,8 @@ type collection struct {
 	next  uint64
 	spans []rangeSpan
 	key   []byte
+	// found are the chunks that this walk found missing, missingMax at most.
+	found []extent.Ref
 	// sweeping: everything is marked, and the sweep runs.
 	sweeping bool
 }
@@ -118,6 +121,7 @@ func (s *Scrubber) collectStep(context.Context) time.Duration {
 		rest, err = s.markRows()
 	default:
 		s.o.Chunks.EndRound()
+		s.missing, round.found = round.found, nil // What nothing names any more is not waited for.
 		round.sweeping = true
 	}
 	if err != nil {
@@ -221,8 +225,14 @@ func (s *Scrubber) markRows() (rest time.Duration, err error) {
 // mark marks chunks as named, and records as missing those that are not here.
 func (s *Scrubber) mark(refs []extent.Ref) {
 	for _, ref := range refs {
-		if !s.o.Chunks.Mark(ref) && len(s.missing) < missingMax {
+		if s.o.Chunks.Mark(ref) {
+			continue
+		}
+		if len(s.missing) < missingMax {
 			s.missing = append(s.missing, ref)
+		}
+		if len(s.collect.found) < missingMax {
+			s.collect.found = append(s.collect.found, ref)
 			s.counts.missing.Add(1)
 		}
 	}

@@ -2,6 +2,7 @@ package scrub
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -16,10 +17,11 @@ const (
 
 // repairStep copies from the peers some of the chunks that are damaged or missing here. A copy
 // counts only if it has the length and the CRC of the reference, so a peer whose own copy is
-// damaged is skipped; and only once it is durable.
+// damaged is skipped; and only once it is durable. A chunk that no peer has now waits, behind the others.
 func (s *Scrubber) repairStep(ctx context.Context) time.Duration {
 	refs := s.o.Chunks.Damaged(repairBatch)
-	if len(refs) == 0 {
+	missing := len(refs) == 0
+	if missing {
 		k := min(len(s.missing), repairBatch)
 		refs, s.missing = s.missing[:k:k], s.missing[k:]
 	}
@@ -37,6 +39,9 @@ func (s *Scrubber) repairStep(ctx context.Context) time.Duration {
 		if err := s.o.Node.Copy(ref); err != nil {
 			failed = err
 			waiting++
+			if missing && !slices.Contains(s.missing, ref) { // The log and a row may both name it.
+				s.missing = append(s.missing, ref)
+			}
 			continue
 		}
 		repaired++

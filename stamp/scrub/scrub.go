@@ -127,9 +127,9 @@ type Scrubber struct {
 	cycle   cycle
 	collect collection
 	account account
-	// missing are chunks that a walk found named and not here. Each stays until the repair
-	// tries it. There are at most missingMax; the next walk finds the others. A new walk keeps
-	// those that wait, since walks may follow each other faster than repairs.
+	// missing are chunks that a walk found named and not here. Each stays until it is here, or until the end
+	// of a walk that did not find it: walks may follow each other faster than repairs, or a day apart. There are
+	// at most missingMax; the next walk finds the others.
 	missing []extent.Ref
 
 	counts  counts

@@ -134,6 +134,40 @@ func TestMissingChunksOutlastWalks(t *testing.T) {
 	require.True(t, d.held[d.named.ID])
 }
 
+// A chunk that no peer had when the repair tried it is tried again, without another walk, which may be a day away. Once
+// a whole walk finds that nothing names it any more it is not.
+func TestMissingChunksWaitForTheirPeers(t *testing.T) {
+	d := newDisk()
+	s, calls := run(t, d, Options{Ranges: oneRange(d)}, time.Hour)
+	require.Equal(t, []string{"walk begins", "walk ends"}, calls[0])
+	require.Equal(t, repairAgain, s.repairStep(t.Context()))
+	d.peers = true
+	s.repairStep(t.Context())
+	require.Contains(t, d.calls, "repaired 1")
+	require.True(t, d.held[d.named.ID])
+	require.Empty(t, s.missing)
+
+	d = newDisk()
+	s, _ = run(t, d, Options{Ranges: oneRange(d)}, time.Hour)
+	require.Equal(t, []extent.Ref{d.named}, s.missing)
+	d.held[extent.ChunkID{2}] = true
+	d.named = extent.NewRef(extent.ChunkID{2}, nil)
+	for d.calls = nil; len(d.calls) < 2; {
+		s.collectStep(t.Context())
+	}
+	require.Equal(t, []string{"walk begins", "walk ends"}, d.calls)
+	require.Empty(t, s.missing)
+}
+
+// A chunk that the log and a row name waits once.
+func TestMissingChunkWaitsOnce(t *testing.T) {
+	d := newDisk()
+	s, _ := run(t, d, Options{Ranges: oneRange(d)})
+	s.mark([]extent.Ref{d.named, d.named})
+	s.repairStep(t.Context())
+	require.Equal(t, []extent.Ref{d.named}, s.missing)
+}
+
 // R9: nothing is swept while the node does not have all names, and a walk during which a
 // replica lost them does not count.
 func TestCollectWaitsForAllNames(t *testing.T) {
