@@ -82,8 +82,11 @@ type collection struct {
 	version uint64
 	// logs and spans are still to be walked: the first log from index next on, the first span
 	// from key on.
-	logs  []Range
-	next  uint64
+	logs []Range
+	next uint64
+	// upTo is where that log ended when its walk began: what comes later is asked for, and so stays. A range that takes
+	// changes all the time would have its log walked for ever.
+	upTo  uint64
 	spans []rangeSpan
 	key   []byte
 	// found are the chunks that this walk found missing, missingMax at most.
@@ -159,8 +162,11 @@ func (s *Scrubber) markLog() (rest time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if round.next == 0 {
+		round.upTo = last
+	}
 	round.next = max(round.next, first)
-	if round.next > last {
+	if last = min(last, round.upTo); round.next > last {
 		round.logs, round.next = round.logs[1:], 0
 		return 0, nil
 	}

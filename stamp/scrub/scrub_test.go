@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -157,6 +158,25 @@ func TestMissingChunksWaitForTheirPeers(t *testing.T) {
 	}
 	require.Equal(t, []string{"walk begins", "walk ends"}, d.calls)
 	require.Empty(t, s.missing)
+}
+
+// A walk ends although a log grows faster than it is walked over.
+func TestCollectEndsBesideALogThatGrows(t *testing.T) {
+	d := newDisk()
+	d.held[d.named.ID] = true
+	_, calls := run(t, d, Options{Ranges: []Range{{ID: 2, Log: &growingLog{disk: d}, Spans: []state.Span{{}}}}}, time.Hour)
+	require.Equal(t, []string{"walk begins", "walk ends"}, calls[0])
+}
+
+// growingLog is a log that has another entry each time that it is looked at.
+type growingLog struct {
+	*disk
+	last uint64
+}
+
+func (l *growingLog) LastIndex() (uint64, error) { l.last++; return l.last, nil }
+func (l *growingLog) Entries(lo, hi, _ uint64) ([]*pb.Entry, error) {
+	return slices.Repeat([]*pb.Entry{{}}, int(hi-lo)), nil
 }
 
 // A chunk that the log and a row name waits once.
