@@ -3,8 +3,10 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"antipode/geo"
+	"antipode/services/blobs"
 	"antipode/stamp/extent"
 )
 
@@ -65,7 +67,8 @@ func (s *Sim) corruptChunk(m *member, ref extent.Ref) {
 
 // unrepaired returns which damaged chunk of the node is not repaired although a peer has it
 // intact, "" for none. It reads the disk and not through the node: a read would reveal the
-// damage, which the scrub has to find.
+// damage, which the scrub has to find. A chunk that is not there was dropped since nothing names it, or left out when the
+// store opened: where no record vouches for it the damage looks like a torn write.
 func (m *member) unrepaired() string {
 	if len(m.corrupted) == 0 {
 		return ""
@@ -77,7 +80,7 @@ func (m *member) unrepaired() string {
 	why := ""
 	for id, ref := range m.corrupted {
 		_, err := store.Read(ref, 0, make([]byte, ref.Length))
-		if err == nil || errors.Is(err, extent.ErrNotFound) {
+		if err == nil || errors.Is(err, extent.ErrNotFound) && !m.l.names(id) {
 			delete(m.corrupted, id)
 			continue
 		}
@@ -91,6 +94,22 @@ func (m *member) unrepaired() string {
 		return err.Error()
 	}
 	return why
+}
+
+// names reports whether a row of a blob here names a chunk.
+func (l *location) names(id extent.ChunkID) bool {
+	for part, rows := range l.history[geo.FirstRange(geo.Blob)].m.parts {
+		for row, v := range rows {
+			refs, err := blobs.RowChunks([]byte(part+row), []byte(v))
+			if err != nil {
+				l.s.fail(err)
+			}
+			if slices.ContainsFunc(refs, func(ref extent.Ref) bool { return ref.ID == id }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // intact reads a chunk of the node into data, and reports whether it is whole.

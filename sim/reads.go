@@ -59,9 +59,18 @@ func (s *Sim) look(m *member, p keys.Partition, stale bool) map[string]string {
 	if len(rows) > 0 && !versions[hashRows(rows)] && !unread {
 		s.fail(fmt.Errorf("%w: %s %s at %s: %q", ErrNeverHad, p.Account, p.Object, who, rows))
 	}
-	s.checkWhole(who, p, rows)
-	s.checkBlob(m, p, rows)
+	s.checkContent(m, p, rows)
 	return rows
+}
+
+// checkContent checks what the rows of a partition on a replica hold. Of a deleted container an image leaves rows out, so
+// that a location to which its account has moved may have some of them alone; nobody reads it any more.
+func (s *Sim) checkContent(m *member, p keys.Partition, rows map[string]string) {
+	if s.account(p.Account).moved > 0 && s.container(p).deleted {
+		return
+	}
+	s.checkWhole(fmt.Sprintf("%s-%d", m.l.name, m.id), p, rows)
+	s.checkBlob(m, p, rows)
 }
 
 // read reads a partition as a client of the primary does (R5): it must see every write that was
