@@ -23,8 +23,14 @@ import (
 //	  ──Prepare: the other location deletes what it has of the account, and opens the gates of the epoch──>
 //	copying: all gates have numbers
 //	  ──a count of the account's rows in all ranges: see count.go──>
-//	  ──the images of all ranges, until the other location has applied them──>
+//	  ──the images of all ranges──>
+//	imaged: that of the catalog ends with what it has committed by now
+//	  ──the other location has applied them──>
 //	complete
+//
+// An image lacks the rows of a container that was deleted while it was made: they are closed, or swept. Without its deletion,
+// which is behind the rows of the catalog, the copy would have the container without them, and a failover would lose what a
+// Last Sync Time has promised.
 //
 // Every step is committed before the next begins, and may be repeated. What was begun in a former epoch has no
 // effect in this one. Only Prepare needs the other location to answer a call.
@@ -92,6 +98,9 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 			return bootstrapNext, nil
 		}
 		applied = applied && step.Applied
+	}
+	if !a.Operation.Imaged {
+		return bootstrapNext, d.submit(ctx, imaged{a})
 	}
 	if !applied && !plantedbugs.Planted(plantedbugs.LiveBeforeApplied) {
 		return bootstrapWaits, nil
@@ -173,6 +182,41 @@ func (c *startCopy) Evaluate(tx *ranges.Tx) error {
 
 // Reclaims implements ranges.Reclaimer: see alter.
 func (c *startCopy) Reclaims() {}
+
+// imaged commits that the images of all ranges are complete, and has that of the catalog end here. One that is not complete
+// ends later.
+type imaged struct{ of catalog.Account }
+
+// Evaluate implements ranges.Command.
+func (c imaged) Evaluate(tx *ranges.Tx) error {
+	a, _, err := same(tx, c.of)
+	if a == nil || err != nil {
+		return err
+	}
+	a.Operation.Imaged = true
+	if err := stageAccount(tx, tx.Timestamp(0), a); err != nil {
+		return err
+	}
+	m, err := tx.Image(a.Name)
+	if err != nil || m.Epoch != a.GeoEpoch() || m.Done == nil {
+		return err
+	}
+	m.Done = imageEnds(tx, a.Name, m.Epoch)
+	tx.SetImage(a.Name, m)
+	return nil
+}
+
+// Reclaims implements ranges.Reclaimer: see alter.
+func (imaged) Reclaims() {}
+
+// imageEnds are the last numbers of an account's streams of an epoch in a range.
+func imageEnds(tx *ranges.Tx, a geo.Account, e geo.Epoch) []geo.Seq {
+	out := make([]geo.Seq, geo.LaneCount)
+	for lane := range out {
+		out[lane] = tx.Head(geo.Stream{Account: a, Epoch: e, Range: tx.Range(), Lane: geo.Lane(lane)}).Seq
+	}
+	return out
+}
 
 // raise begins a bootstrap again in an epoch above one that was seen for the name. Nothing is shipped yet.
 type raise struct {

@@ -118,6 +118,7 @@ func TestR17BootstrapEndsWhenAllIsApplied(t *testing.T) {
 	require.Equal(t, 10*time.Millisecond, resume(fake.next))
 	require.Equal(t, 100*time.Millisecond, resume(func(_ geo.Service, step int) ranges.ImageStep { return ranges.ImageStep{Held: step == 9} }))
 	require.Equal(t, 9, fake.steps)
+	require.Equal(t, 10*time.Millisecond, resume(func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Image: whole} }), "all are complete")
 	for _, behind := range every {
 		require.Equal(t, 100*time.Millisecond, resume(func(s geo.Service, _ int) ranges.ImageStep {
 			return ranges.ImageStep{Image: whole, Applied: s != behind}

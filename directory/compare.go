@@ -329,6 +329,7 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 		op.After = at
 	}
 	op.Again++
+	op.Imaged = false
 	a.Operation, c.after = &op, op.After
 	return stageMoving(tx, at, a)
 }

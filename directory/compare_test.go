@@ -164,10 +164,24 @@ func TestR17RecoveryVoidsAPass(t *testing.T) {
 	a, err := b.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
 	require.True(t, a.Copying(), "the pass did not end it")
+	require.False(t, a.Operation.Imaged)
 
-	again, err := b.north.Resume(t.Context())
+	goesOn := func() bool {
+		again, err := b.north.Resume(t.Context())
+		require.NoError(t, err)
+		return again > 0
+	}
+	require.True(t, goesOn())
+	a, err = b.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
-	require.Zero(t, again)
+	require.True(t, a.Operation.Imaged)
+	b.setBack(t, "north", "acct", change.Gate{})
+	b.compare(t, b.north, "north")
+	a, err = b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.False(t, a.Operation.Imaged, "an image is made again")
+	require.True(t, goesOn())
+	require.False(t, goesOn())
 	a, err = b.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
 	require.Nil(t, a.Operation)

@@ -151,6 +151,8 @@ func TestR17RateOutlivesTheProcess(t *testing.T) {
 	p.fake.next = func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Image: whole, Applied: true} }
 	p.clock.Advance(100 * time.Hour)
 	p.steps(p.north)
+	p.clock.Advance(time.Hour)
+	p.steps(p.north)
 	_, _, err = p.north.Update(t.Context(), "acct", catalog.RAGRS, rate(8))
 	refused(t, err, storageerr.InvalidInput, "it makes no copy")
 	a, err := p.north.Account(t.Context(), "acct")

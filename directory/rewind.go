@@ -26,8 +26,11 @@ import (
 //	  ──Rejoin: the gates there open──>
 //	joined: the streams of the epoch are sent (Withheld)
 //	  ──for each range, in pages: which rows were changed, and changes here that set them to what they are; the position──>
-//	  ──the other location has applied these──>
+//	  ──the other location has applied these, and what the catalog had committed when the last page was numbered──>
 //	no operation
+//
+// The rows of a container that was deleted meanwhile are not numbered, so that the other location has to know of its deletion
+// before its copy is whole.
 //
 // A row is set to what it is here when the command is evaluated, so that what clients change meanwhile is never undone, and
 // each step may be repeated.
@@ -63,6 +66,14 @@ func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.D
 	}
 	if applied, err := d.rewoundIn(ctx, a, in...); !applied || err != nil {
 		return bootstrapWaits, err
+	}
+	switch step, err := d.images.StepImage(ctx, d.catalogRange(), a.Name, a.GeoEpoch(), 0); {
+	case err != nil:
+		return 0, err
+	case step.Uncounted: // A node of a former version has numbered the last page.
+		return movePause, d.endRewound(ctx, a, d.catalogRange())
+	case !step.Applied:
+		return bootstrapWaits, nil
 	}
 	return 0, d.endTaken(ctx, a)
 }
@@ -120,7 +131,11 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	if err != nil && pages == 0 {
 		return 0, err
 	}
-	if failed := d.stamp.Submit(ctx, r.ID, &rewound{setGate{account: a.Name, gate: primaryGate(&a)}}); failed != nil {
+	failed := d.endRewound(ctx, a, r)
+	if last := a.Operation.Rewound+1 == len(d.stamp.Route().Data(a.Name)); failed == nil && last && next == nil && r.Service != geo.Catalog {
+		failed = d.endRewound(ctx, a, d.catalogRange())
+	}
+	if failed != nil {
 		return 0, errors.Join(err, failed)
 	}
 	done := rewindTaken{of: a, joined: a.Operation.Joined, catalog: a.Operation.RewoundCatalog, rewound: a.Operation.Rewound}
@@ -135,6 +150,11 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	return movePause, errors.Join(err, d.submit(ctx, done))
 }
 
+// endRewound commits that what is numbered of an account in a range is what the other location has to apply.
+func (d *Directory) endRewound(ctx context.Context, a catalog.Account, r route.Range) error {
+	return d.stamp.Submit(ctx, r.ID, &rewound{setGate{account: a.Name, gate: primaryGate(&a)}})
+}
+
 // rewound commits that rows of a range were numbered once more: the image of the epoch is complete with them.
 type rewound struct{ setGate }
 
@@ -143,11 +163,7 @@ func (c *rewound) Evaluate(tx *ranges.Tx) error {
 	if tx.Gate(c.account) != c.gate {
 		return kv.ErrBusy
 	}
-	m := change.Image{Epoch: c.gate.Epoch, Done: make([]geo.Seq, geo.LaneCount)}
-	for lane := range m.Done {
-		m.Done[lane] = tx.Head(geo.Stream{Account: c.account, Epoch: c.gate.Epoch, Range: tx.Range(), Lane: geo.Lane(lane)}).Seq
-	}
-	tx.SetImage(c.account, m)
+	tx.SetImage(c.account, change.Image{Epoch: c.gate.Epoch, Done: imageEnds(tx, c.account, c.gate.Epoch)})
 	return nil
 }
 

@@ -60,6 +60,9 @@ type Operation struct {
 	Rate uint64 `json:"rate,omitempty"`
 	// Copying is set once the other location has an empty copy and the account's changes are shipped.
 	Copying bool `json:"copying,omitempty"`
+	// Imaged is set in a bootstrap once the images of all ranges are complete: what the catalog had committed by then has to
+	// be applied before the copy is whole. The images lack rows of containers that were deleted meanwhile.
+	Imaged bool `json:"imaged,omitempty"`
 	// Agreed is set in a change to LRS, and before Copying, where the other location had a copy: the number of the last
 	// epoch that it knows of. Until it knows of this one it may become the primary, out of that copy (R20, R21).
 	Agreed geo.EpochNumber `json:"agreed,omitempty"`
