@@ -211,12 +211,14 @@ func (h *history) forkContainers(a *account) {
 }
 
 // stray reports whether a write that takes effect here does so at a former primary that does not know yet. It fails the run
-// where the range knows.
-func (h *history) stray(a *account) bool {
+// where the range knows. The closing of a generation asks no gate: that of the catalog, which may have opened before this
+// one after a move that ended, has decided about the deletion.
+func (h *history) stray(o *op) bool {
+	a := o.account
 	if a.fork == nil || a.fork.from != h.l || a.home == h.l {
 		return false
 	}
-	if g := h.m.gates[a.name]; g.Role != change.RolePrimary || !g.Open {
+	if g := h.m.gates[a.name]; o.write != nil && (g.Role != change.RolePrimary || !g.Open) {
 		h.fail(ErrFormer, "a write of %s under gate %+v", a.name, g)
 	}
 	h.s.counts.StrayWrite++

@@ -352,7 +352,7 @@ func (h *history) tookOp(id int, partition string, index uint64, at geo.Timestam
 		h.fail(ErrGhost, "write %d at index %d", id, index)
 	}
 	o.index, o.then, o.partition, o.at = index, o.account.moved, partition, at
-	if h.stray(o.account) {
+	if h.stray(o) {
 		o.lost = true
 		return
 	}
