@@ -31,7 +31,7 @@ func (p *port) setNode(
 	what := "node " + name
 	l, id, err := wire.ParseNodeName(name)
 	if err != nil {
-		return &wire.Error{Status: http.StatusNotFound, Code: codeNoNode, Message: sentence(verb, what, err.Error())}
+		return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoNode, Message: sentence(verb, what, err.Error())}
 	}
 	if err := p.controls(verb, what, l); err != nil {
 		return err

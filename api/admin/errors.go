@@ -15,7 +15,6 @@ import (
 
 // Codes that are ours. Those of the storage protocol come from storageerr.
 const (
-	codeNoNode        = "NodeNotFound"
 	codeNoRange       = "RangeNotFound"
 	codeNoReservation = "ReservationNotFound"
 	codeNoRoute       = "RouteNotFound"

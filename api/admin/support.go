@@ -23,7 +23,7 @@ func (p *port) nodeSupport(c echo.Context) error {
 	what := "node " + name
 	l, id, err := wire.ParseNodeName(name)
 	if err != nil {
-		return &wire.Error{Status: http.StatusNotFound, Code: codeNoNode, Message: sentence("read the state of", what, err.Error())}
+		return &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoNode, Message: sentence("read the state of", what, err.Error())}
 	}
 	if err := p.controls("read the state of", what, l); err != nil {
 		return err

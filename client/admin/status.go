@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -235,6 +236,15 @@ func (t Time) MarshalJSON() ([]byte, error) {
 
 // NodeName is a node's name in this protocol: location-number.
 func NodeName(l geo.Location, id geo.NodeID) string { return fmt.Sprintf("%s-%d", l, id) }
+
+// CodeNoNode is the code of a refusal because there is no such node.
+const CodeNoNode = "NodeNotFound"
+
+// NoNode refuses an operation on a node that does not exist.
+func NoNode(l geo.Location, id geo.NodeID) *Error {
+	return &Error{Status: http.StatusNotFound, Code: CodeNoNode, Message: "could not find node " + NodeName(l, id) +
+		": there is none: antipodectl status shows the nodes that there are"}
+}
 
 // ParseNodeName is the inverse of NodeName. A location may hold dashes itself.
 func ParseNodeName(name string) (geo.Location, geo.NodeID, error) {

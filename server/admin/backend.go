@@ -323,12 +323,12 @@ func (b *Backend) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Ac
 
 // StartNode implements api/admin.Cluster.
 func (b *Backend) StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
-	return b.at(l, func(l Location) error { return l.StartNode(ctx, id) })
+	return b.atNode(l, id, func(l Location) error { return l.StartNode(ctx, id) })
 }
 
 // StopNode implements api/admin.Cluster.
 func (b *Backend) StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
-	return b.at(l, func(l Location) error { return l.StopNode(ctx, id) })
+	return b.atNode(l, id, func(l Location) error { return l.StopNode(ctx, id) })
 }
 
 // StartLocation implements api/admin.Cluster.
@@ -355,6 +355,15 @@ func (b *Backend) at(name geo.Location, operate func(Location) error) error {
 	l, err := b.find(name)
 	if err != nil {
 		return storageerr.InvalidInput.Saying(err.Error())
+	}
+	return operate(l)
+}
+
+// atNode runs an operation on a node of a location, which the location looks for.
+func (b *Backend) atNode(name geo.Location, id geo.NodeID, operate func(Location) error) error {
+	l, err := b.find(name)
+	if err != nil {
+		return wire.NoNode(name, id)
 	}
 	return operate(l)
 }

@@ -362,3 +362,29 @@ func TestReadyIsDecidedByAllLocations(t *testing.T) {
 	require.False(t, ready[1].Ready)
 	require.Equal(t, "location south: disk on fire", ready[1].Reason)
 }
+
+// What is asked of a node that does not exist, at a location of this process or behind it, or at none, is refused as
+// such, and reaches no node.
+func TestUnknownNode(t *testing.T) {
+	nodes, north := newNetwork(t), newFake("north")
+	nodes.answers(north, 1)
+	south := &fakePart{running: true}
+	local := south.local()
+	local.Gather = func() wire.Support { return wire.Support{Name: "this process"} }
+	b := New(Options{Locations: []Location{nodes.remote("north"), local}, Clock: clock.System{}})
+	known, err := b.Support(t.Context(), "south", 2)
+	require.NoError(t, err)
+	require.Equal(t, "this process", known.Name)
+	for _, l := range []geo.Location{"north", "south", "east"} {
+		_, err := b.Support(t.Context(), l, 9)
+		for _, err := range []error{err, b.StopNode(t.Context(), l, 9), b.StartNode(t.Context(), l, 9)} {
+			var said *wire.Error
+			require.ErrorAs(t, err, &said, l)
+			require.Equal(t, http.StatusNotFound, said.Status, l)
+			require.Equal(t, "NodeNotFound", said.Code)
+			require.Contains(t, said.Message, string(l)+"-9")
+		}
+	}
+	require.Empty(t, north.calls())
+	require.Empty(t, south.asked)
+}

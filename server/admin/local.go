@@ -55,6 +55,7 @@ type part interface {
 	Verified(name geo.Account) (wire.Verify, error)
 	Incomplete(ctx context.Context) ([]*catalog.Account, error)
 	Free(ctx context.Context, name geo.Account) (*catalog.Account, error)
+	HasNode(id geo.NodeID) bool
 	StartNode(id geo.NodeID) error
 	StopNode(id geo.NodeID) error
 	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)

@@ -77,8 +77,17 @@ func (p *fakePart) Promote(_ context.Context, name geo.Account, _ wire.Failover)
 func (p *fakePart) Begin(context.Context) error { return p.note("begin") }
 func (p *fakePart) Stop() error                 { return p.note("stop") }
 
-func (p *fakePart) StartNode(id geo.NodeID) error { return p.note("start node", id) }
-func (p *fakePart) StopNode(id geo.NodeID) error  { return p.note("stop node", id) }
+func (p *fakePart) HasNode(id geo.NodeID) bool { return id <= 3 }
+
+func (p *fakePart) StartNode(id geo.NodeID) error { return p.nodes("start node", id) }
+func (p *fakePart) StopNode(id geo.NodeID) error  { return p.nodes("stop node", id) }
+
+func (p *fakePart) nodes(what string, id geo.NodeID) error {
+	if !p.HasNode(id) {
+		return wire.NoNode("south", id)
+	}
+	return p.note(what, id)
+}
 
 func (p *fakePart) note(what string, nodes ...geo.NodeID) error {
 	for _, id := range nodes {

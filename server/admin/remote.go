@@ -212,7 +212,7 @@ func (r *Remote) node(id geo.NodeID) (Node, error) {
 			return n, nil
 		}
 	}
-	return Node{}, fmt.Errorf("there is no node %s", wire.NodeName(r.Location, id))
+	return Node{}, wire.NoNode(r.Location, id)
 }
 
 // atNode has a node carry out an operation.

@@ -184,7 +184,7 @@ func TestOperationOnANode(t *testing.T) {
 	require.NoError(t, r.StopNode(t.Context(), 2))
 	require.Equal(t, "stop node 2", two.operated())
 	require.ErrorContains(t, r.StartNode(t.Context(), 3), "does not say where the admin port of north-3 is")
-	require.ErrorContains(t, r.StartNode(t.Context(), 4), "no node north-4")
+	require.ErrorContains(t, r.StartNode(t.Context(), 4), "could not find node north-4")
 	require.Empty(t, one.calls())
 }
 

@@ -6,29 +6,31 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/services/storageerr"
 )
 
 // errNoSupport: the process was built without what it would answer.
 var errNoSupport = errors.New("this process does not show its state")
 
 // Support implements api/admin.Cluster.
-func (b *Backend) Support(ctx context.Context, name geo.Location, id geo.NodeID) (wire.Support, error) {
+func (b *Backend) Support(ctx context.Context, name geo.Location, id geo.NodeID) (out wire.Support, err error) {
 	if name == "" {
 		if b.o.Support == nil {
 			return wire.Support{}, errNoSupport
 		}
 		return b.o.Support(), nil
 	}
-	l, err := b.find(name)
-	if err != nil {
-		return wire.Support{}, storageerr.InvalidInput.Saying(err.Error())
-	}
-	return l.Support(ctx, id)
+	err = b.atNode(name, id, func(l Location) error {
+		out, err = l.Support(ctx, id)
+		return err
+	})
+	return out, err
 }
 
 // Support implements Location: the nodes that run here are one process.
-func (l *Local) Support(context.Context, geo.NodeID) (wire.Support, error) {
+func (l *Local) Support(_ context.Context, id geo.NodeID) (wire.Support, error) {
+	if !l.Location.HasNode(id) {
+		return wire.Support{}, wire.NoNode(l.Location.Location(), id)
+	}
 	if l.Gather == nil {
 		return wire.Support{}, errNoSupport
 	}

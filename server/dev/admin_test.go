@@ -55,3 +55,18 @@ func TestAdminPortsAreClosed(t *testing.T) {
 	require.Equal(t, c.token, again)
 	http.DefaultClient.CloseIdleConnections()
 }
+
+// A node that does not exist is not found, whatever is asked of it.
+func TestAdminPortHasNoSuchNode(t *testing.T) {
+	c := startWith(t, ClusterOptions{})
+	client, err := wire.New("http://"+c.gateway.Admin(), nil)
+	require.NoError(t, err)
+	var none *wire.Error
+	_, err = client.NodeSupport(t.Context(), wire.NodeName(North, 9))
+	require.ErrorAs(t, err, &none)
+	require.Equal(t, http.StatusNotFound, none.Status, none.Message)
+	_, err = client.StopNode(t.Context(), wire.NodeName(South, 9))
+	require.ErrorAs(t, err, &none)
+	require.Equal(t, http.StatusNotFound, none.Status, none.Message)
+	require.Equal(t, wire.CodeNoNode, none.Code)
+}

@@ -63,10 +63,13 @@ func (l *Location) StopNode(id geo.NodeID) error {
 	return s.Stop(id, true)
 }
 
+// HasNode reports whether a node belongs to this process.
+func (l *Location) HasNode(id geo.NodeID) bool { return slices.Contains(l.o.Local, id) }
+
 // stampOf returns the stamp of a node that belongs to this process.
 func (l *Location) stampOf(id geo.NodeID) (*stamp.Stamp, error) {
-	if !slices.Contains(l.o.Local, id) {
-		return nil, fmt.Errorf("there is no node %s", wire.NodeName(l.o.Name, id))
+	if !l.HasNode(id) {
+		return nil, wire.NoNode(l.o.Name, id)
 	}
 	s, err := l.Stamp()
 	if err != nil {

@@ -94,7 +94,7 @@ func (m *members) runAt(ctx context.Context, id geo.NodeID, o operation) error {
 		return m.run(ctx, o)
 	}
 	if !slices.Contains(m.nodes, id) {
-		return fmt.Errorf("there is no node %s", wire.NodeName(m.Name(), id))
+		return wire.NoNode(m.Name(), id)
 	}
 	body, err := json.Marshal(o)
 	if err != nil {

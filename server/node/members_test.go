@@ -209,7 +209,13 @@ func TestOperationOnANodeOfTheLocation(t *testing.T) {
 	}
 	require.Equal(t, []string{"stop", "begin", "stop", "begin"}, all[2].asked)
 	require.Empty(t, all[3].asked)
-	require.ErrorContains(t, views[1].StopNode(t.Context(), 4), "there is no node north-4")
+	_, noSupport := views[1].Support(t.Context(), 4)
+	for _, err := range []error{noSupport, views[1].StopNode(t.Context(), 4)} {
+		var said *wire.Error
+		require.ErrorAs(t, err, &said)
+		require.Equal(t, wire.CodeNoNode, said.Code)
+		require.Contains(t, said.Message, "north-4")
+	}
 	all[2].away = true
 	require.ErrorIs(t, views[1].StopNode(t.Context(), 2), stampnode.ErrUnreachable)
 	all[2].away, all[2].fail = false, errors.New("disk on fire")

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	wire "antipode/client/admin"
@@ -25,7 +24,7 @@ func (m *members) Support(ctx context.Context, id geo.NodeID) (out wire.Support,
 		return m.Location.Support(ctx, id)
 	}
 	if !slices.Contains(m.nodes, id) {
-		return out, fmt.Errorf("there is no node %s", wire.NodeName(m.Name(), id))
+		return out, wire.NoNode(m.Name(), id)
 	}
 	body, err := m.calls.CallProcess(ctx, id, methodSupport, nil)
 	if err != nil {
