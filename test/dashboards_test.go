@@ -19,6 +19,7 @@ import (
 	"antipode/client/dashboards"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/hosts"
 	"antipode/server/cluster"
 	"antipode/test/devproc"
 	"antipode/test/load"
@@ -41,7 +42,7 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	d := startClusterWith(t, cluster.Options{DNSZone: "antipode.test"})
 	p := scraping(t, d)
 	if *dashboardsAt != "" {
-		s := &http.Server{Addr: *dashboardsAt, Handler: dashboards.Handler(p, 5*time.Minute, clock.System{}.Now)}
+		s := &http.Server{Addr: *dashboardsAt, Handler: dashboards.Handler(p, 5*time.Minute, clock.System{}.Now, hosts.New(*dashboardsAt))}
 		served := make(chan error, 1)
 		go func() { served <- s.ListenAndServe() }()
 		t.Cleanup(func() {

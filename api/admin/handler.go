@@ -18,6 +18,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/hosts"
 	"antipode/metrics"
 )
 
@@ -100,13 +101,13 @@ func Limit(s *http.Server) {
 type port struct {
 	c     Cluster
 	o     Options
-	hosts hosts
+	hosts hosts.Hosts
 }
 
 // Handler serves one admin port over c and what reg gathers. Its work ends with its
 // requests; a scrape that ran out of time ends with its Gather, four at most.
 func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
-	p := &port{c: c, o: o.withDefaults(), hosts: newHosts(o.Listen, o.Hosts)}
+	p := &port{c: c, o: o.withDefaults(), hosts: hosts.New(o.Listen, o.Hosts...)}
 	if p.o.Location != "" {
 		reg = metrics.ForLocation(reg, p.o.Location)
 	}

@@ -3,8 +3,11 @@ package dashboards
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"time"
+
+	"antipode/internal/hosts"
 )
 
 // Bounds of a page that is served.
@@ -22,9 +25,14 @@ func Last(d time.Duration, now time.Time) View {
 	return View{From: to.Add(-d), To: to, Step: step, Refresh: pageRefresh}
 }
 
-// Handler serves the page of the last d, by the wall clock now.
-func Handler(from Prometheus, d time.Duration, now func() time.Time) http.Handler {
+// Handler serves the page of the last d, by the wall clock now, to requests that address one of to.
+func Handler(from Prometheus, d time.Duration, now func() time.Time, to hosts.Hosts) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !to.Allow(r) {
+			http.Error(w, fmt.Sprintf("the page of dashboards: the request was sent to the host %q, which is not a name of this port: "+
+				"use its address, or add the name with --host", r.Host), http.StatusForbidden)
+			return
+		}
 		if r.URL.Path != "/" || r.Method != http.MethodGet && r.Method != http.MethodHead {
 			http.NotFound(w, r)
 			return

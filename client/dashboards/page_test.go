@@ -15,6 +15,8 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+
+	"antipode/internal/hosts"
 )
 
 // fixed answers each query with the same, and keeps what was asked.
@@ -71,7 +73,7 @@ func TestPageOfErrors(t *testing.T) {
 	refused := errors.New("connection refused")
 	require.ErrorIs(t, Page(t.Context(), &bytes.Buffer{}, &fixed{err: refused}, Last(time.Minute, at)), refused)
 	w := httptest.NewRecorder()
-	Handler(&fixed{err: refused}, time.Minute, func() time.Time { return at }).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	Handler(&fixed{err: refused}, time.Minute, func() time.Time { return at }, hosts.New("dashboards.example:13000")).ServeHTTP(w, request(http.MethodGet, "/"))
 	require.Equal(t, http.StatusBadGateway, w.Code)
 	require.Contains(t, w.Body.String(), "connection refused")
 
@@ -84,11 +86,36 @@ func TestPageOfErrors(t *testing.T) {
 	require.ErrorContains(t, d.Err, "up: the answer is a scalar")
 }
 
+// request is one to the page, at the name that it listens on.
+func request(method, path string) *http.Request {
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = "dashboards.example"
+	return r
+}
+
+// A page of another site, whose owner has its name lead here (DNS rebinding), gets nothing, and nothing is asked for it.
+func TestHostRefused(t *testing.T) {
+	f := &fixed{Value: model.Matrix{}}
+	h := Handler(f, time.Minute, func() time.Time { return at }, hosts.New("dashboards.example:13000"))
+	for host, want := range map[string]int{
+		"evil.example": http.StatusForbidden, "evil.example:13000": http.StatusForbidden, "": http.StatusForbidden,
+		"127.0.0.1:13000": http.StatusOK, "localhost": http.StatusOK, "dashboards.example": http.StatusOK,
+	} {
+		f.asked = nil
+		r := request(http.MethodGet, "/")
+		r.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, want, w.Code, host)
+		require.Equal(t, want == http.StatusOK, len(f.asked) > 0, host)
+	}
+}
+
 func TestHandler(t *testing.T) {
-	h := Handler(&fixed{Value: model.Matrix{}}, time.Minute, func() time.Time { return at })
+	h := Handler(&fixed{Value: model.Matrix{}}, time.Minute, func() time.Time { return at }, hosts.New("dashboards.example:13000"))
 	for path, want := range map[string]int{"/": http.StatusOK, "/other": http.StatusNotFound} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		h.ServeHTTP(w, request(http.MethodGet, path))
 		require.Equal(t, want, w.Code, path)
 		if want == http.StatusOK {
 			require.Equal(t, "default-src 'none'; style-src 'unsafe-inline'", w.Header().Get("Content-Security-Policy"))
@@ -96,7 +123,7 @@ func TestHandler(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
+	h.ServeHTTP(w, request(http.MethodPost, "/"))
 	require.Equal(t, http.StatusNotFound, w.Code)
 }
 

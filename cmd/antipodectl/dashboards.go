@@ -16,6 +16,7 @@ import (
 
 	"antipode/client/dashboards"
 	"antipode/internal/clock"
+	"antipode/internal/hosts"
 )
 
 const dashboardsLong = `dashboards shows the dashboards of Antipode from what a Prometheus has: Last Sync Time and what
@@ -30,6 +31,7 @@ const headerTime = 10 * time.Second
 
 func (t *tool) dashboardsCommand() *cobra.Command {
 	var source, listen, file string
+	var names []string
 	var last time.Duration
 	c := &cobra.Command{
 		Use:   "dashboards",
@@ -50,12 +52,13 @@ func (t *tool) dashboardsCommand() *cobra.Command {
 			if file != "" {
 				return t.writeDashboards(cmd.Context(), v1.NewAPI(client), last, file)
 			}
-			return t.serveDashboards(cmd.Context(), v1.NewAPI(client), last, listen)
+			return t.serveDashboards(cmd.Context(), v1.NewAPI(client), last, listen, names)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&source, "prometheus", "http://127.0.0.1:9090", "`URL` of the Prometheus")
 	f.StringVar(&listen, "listen", "127.0.0.1:13000", "`ADDRESS` of the page")
+	f.StringSliceVar(&names, "host", nil, "further `NAMES` by which the page may be addressed; requests to other names are refused")
 	f.StringVar(&file, "html", "", "write the page to `FILE` instead")
 	f.DurationVar(&last, "last", 15*time.Minute, "how much time the pictures show")
 	return c
@@ -76,12 +79,13 @@ func (t *tool) writeDashboards(ctx context.Context, from v1.API, last time.Durat
 }
 
 // serveDashboards serves the page until ctx ends.
-func (t *tool) serveDashboards(ctx context.Context, from v1.API, last time.Duration, listen string) error {
+func (t *tool) serveDashboards(ctx context.Context, from v1.API, last time.Duration, listen string, names []string) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return failure{fmt.Errorf("--listen %s: %w", listen, err)}
 	}
-	s := &http.Server{Handler: dashboards.Handler(from, last, clock.System{}.Now), ReadHeaderTimeout: headerTime}
+	page := dashboards.Handler(from, last, clock.System{}.Now, hosts.New(listen, names...))
+	s := &http.Server{Handler: page, ReadHeaderTimeout: headerTime}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // A page under way is not waited for.
 	if _, err := fmt.Fprintf(t.out, "dashboards at http://%s/, until interrupted\n", l.Addr()); err != nil {
 		return failure{errors.Join(err, l.Close())}

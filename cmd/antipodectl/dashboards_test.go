@@ -65,7 +65,7 @@ func TestDashboardsAreServed(t *testing.T) {
 	r, w := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"dashboards", "--prometheus", answering(t), "--listen", "127.0.0.1:0"}, func(string) string { return "" }, w, io.Discard)
+		code <- run(ctx, []string{"dashboards", "--prometheus", answering(t), "--listen", "127.0.0.1:0", "--host", "ops.example"}, func(string) string { return "" }, w, io.Discard)
 	}()
 	line := make([]byte, 200)
 	n, err := r.Read(line)
@@ -77,6 +77,15 @@ func TestDashboardsAreServed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Contains(t, string(page), "http-equiv")
+	for host, want := range map[string]int{"ops.example": http.StatusOK, "evil.example": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		require.NoError(t, err)
+		r.Host = host
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, want, resp.StatusCode, host)
+	}
 	stop()
 	require.Equal(t, exitOK, <-code)
 }
