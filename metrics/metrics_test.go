@@ -150,6 +150,14 @@ func full(t *testing.T) (*prometheus.Registry, *world) {
 	require.NoError(t, RegisterDNS(reg, func() DNSSample {
 		return DNSSample{7, map[geo.Location]time.Duration{north: 1500 * time.Millisecond}, map[string]int{"10.0.0.53:53": 2}}
 	}))
+	witness, err := NewWitness(reg, []geo.Location{north}, []string{"renew", "claim"}, []string{"done", "late"})
+	require.NoError(t, err)
+	witness.Answered(north, "renew", "done")
+	witness.Answered("", "claim", "refused")
+	witness.Failed()
+	require.NoError(t, RegisterWitness(reg, func() WitnessSample {
+		return WitnessSample{10 * time.Second, map[geo.Location]int{north: 2, south: 0}, map[geo.Location]time.Duration{north: 1500 * time.Millisecond}}
+	}))
 	return reg, w
 }
 

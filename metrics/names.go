@@ -47,6 +47,11 @@ const (
 	nameDNSUnsaved      = "antipode_dns_unsaved_total"
 	nameDNSUpdates      = "antipode_dns_updates_total"
 	nameDNSWaiting      = "antipode_dns_waiting_accounts"
+	nameWitnessRequests = "antipode_witness_requests_total"
+	nameWitnessLease    = "antipode_witness_lease_seconds"
+	nameWitnessRenewal  = "antipode_witness_since_renewal_seconds"
+	nameWitnessClaims   = "antipode_witness_claims"
+	nameWitnessUnsaved  = "antipode_witness_unsaved_total"
 	nameRequestErrors   = "antipode_request_errors_total"
 	nameLeader          = "antipode_range_leader_known"
 	nameReplicas        = "antipode_range_replicas"
@@ -103,6 +108,7 @@ func Names() []string {
 		nameSyncTime, nameLastSyncTime, nameUnavailable, nameAlarms, nameHeld, nameAbandoned, nameCache, nameReplicaInSync, nameEvents,
 		nameGatewayRequests, nameGatewaySeconds, nameGatewayBytes, nameGatewayErrors, nameGatewayForwards,
 		nameDNSAnswers, nameDNSAccounts, nameDNSAge, nameDNSUnsaved, nameDNSUpdates, nameDNSWaiting,
+		nameWitnessRequests, nameWitnessLease, nameWitnessRenewal, nameWitnessClaims, nameWitnessUnsaved,
 		nameRequestErrors, nameLeader, nameReplicas, nameStopped, nameDiskSize, nameDiskFree, nameDiskReserve,
 		nameRunning, nameConfirmed, nameRefused, nameLinkCut, nameBusConnected,
 		nameAccounts, nameOperations, nameLastFailover, nameCertificate, nameBuild,

@@ -42,7 +42,7 @@ func runWitness(out io.Writer, f processFlags) error {
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	if _, err = fmt.Fprintf(out, "The witness runs; port %s.\n", c.Listen); err == nil {
+	if _, err = fmt.Fprintf(out, "The witness runs; port %s; metrics at %s.\n", c.Listen, c.Metrics); err == nil {
 		<-ctx.Done()
 	}
 	return errors.Join(err, w.Close(), folder.Close())

@@ -206,7 +206,7 @@ func (f *fleet) pausedIsUnhealthy(name string, others ...string) {
 	f.awaitHealthy(name)
 }
 
-// scrapes asks Prometheus whether it reaches each of its eight targets, and has rules and alerts.
+// scrapes asks Prometheus whether it reaches each of its nine targets, and has rules and alerts.
 func scrapes(ctx context.Context, address string) error {
 	var targets struct {
 		Data struct {
@@ -227,7 +227,7 @@ func scrapes(ctx context.Context, address string) error {
 	if err := getJSON(ctx, "http://"+address+"/api/v1/rules", &rules); err != nil {
 		return err
 	}
-	if targets, groups := len(targets.Data.ActiveTargets), len(rules.Data.Groups); targets != 8 || groups < 2 {
+	if targets, groups := len(targets.Data.ActiveTargets), len(rules.Data.Groups); targets != 9 || groups < 2 {
 		return fmt.Errorf("%d targets, %d groups of rules", targets, groups)
 	}
 	return nil
@@ -259,13 +259,13 @@ func (f *fleet) answersByName(p *types.Project) {
 	f.t.Helper()
 	asked := map[string]bool{}
 	for _, config := range []string{"gateway", "dns", "prometheus"} {
-		for _, m := range regexp.MustCompile(`"([a-z0-9-]+):(10080|10054)"`).FindAllStringSubmatch(textOf(f.t, p.Configs[config].File), -1) {
+		for _, m := range regexp.MustCompile(`"([a-z0-9-]+):(10080|10054|10301)"`).FindAllStringSubmatch(textOf(f.t, p.Configs[config].File), -1) {
 			host, port := m[1], m[2]
 			asked[host] = true
 			require.Equal(f.t, 200, statusByName(f.t, f.address[host]+":"+port, host+":"+port), "%s has no admin.hosts with its name", host)
 		}
 	}
-	require.Len(f.t, asked, 8)
+	require.Len(f.t, asked, 9)
 }
 
 // The rules that every service keeps: no root, a root file system that cannot be written, no capability, limits, a
@@ -290,7 +290,7 @@ func TestComposeIsTight(t *testing.T) {
 		}
 		require.Equal(t, "unless-stopped", s.Restart, name)
 		require.NotNil(t, s.HealthCheck, name)
-		require.Equal(t, name == "witness", s.HealthCheck.Disable, name)
+		require.False(t, s.HealthCheck.Disable, name)
 		limits := s.Deploy.Resources.Limits
 		require.NotZero(t, limits.MemoryBytes, name)
 		require.NotZero(t, limits.NanoCPUs, name)

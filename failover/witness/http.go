@@ -3,6 +3,7 @@ package witness
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -48,18 +49,23 @@ type refusal struct {
 	Now Position `json:"now,omitzero"`
 }
 
-// errForeign: a caller names another location than the one in its certificate.
-var errForeign = errors.New("witness: a node claims for its own location only")
-
-// errMalformed: a claim that would never end.
-var errMalformed = errors.New("witness: a claim is of an account and of an epoch")
+// Calls that are refused.
+var (
+	// errNoNode: the caller shows no certificate of a node.
+	errNoNode = errors.New("witness: a certificate of a node is needed")
+	errUnread = errors.New("witness: the question cannot be read")
+	// errForeign: a caller names another location than the one in its certificate.
+	errForeign = errors.New("witness: a node claims for its own location only")
+	// errMalformed: a claim that would never end.
+	errMalformed = errors.New("witness: a claim is of an account and of an epoch")
+)
 
 // Handler answers the nodes of the locations, which their certificates name: a node renews and claims for its own location
 // alone. The listener must ask for certificates (Keyring.LocationsServerConfig).
 func Handler(w *Witness) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+pathRenew, answering(w, func(l geo.Location, q renewal) (Grant, error) { return w.Renew(l, q.After) }))
-	mux.HandleFunc("POST "+pathClaim, answering(w, func(l geo.Location, q claims) (out claimed, err error) {
+	mux.HandleFunc("POST "+pathRenew, answering(w, kindRenew, func(l geo.Location, q renewal) (Grant, error) { return w.Renew(l, q.After) }))
+	mux.HandleFunc("POST "+pathClaim, answering(w, kindClaim, func(l geo.Location, q claims) (out claimed, err error) {
 		for _, c := range q.Claims {
 			switch {
 			case c.Location != l:
@@ -71,7 +77,7 @@ func Handler(w *Witness) http.Handler {
 		out.Wait, err = w.Claim(q.Claims, q.Sent)
 		return out, err
 	}))
-	mux.HandleFunc("POST "+pathWithdraw, answering(w, func(l geo.Location, q withdrawal) (struct{}, error) {
+	mux.HandleFunc("POST "+pathWithdraw, answering(w, kindWithdraw, func(l geo.Location, q withdrawal) (struct{}, error) {
 		if !wellFormed(q.Account, q.Number) {
 			return struct{}{}, errMalformed
 		}
@@ -84,45 +90,70 @@ func Handler(w *Witness) http.Handler {
 func wellFormed(a geo.Account, n geo.EpochNumber) bool { return a.Valid() && n != 0 }
 
 // answering decodes a question, calls f with the location of the caller's certificate, and encodes the answer.
-func answering[Q, A any](w *Witness, f func(geo.Location, Q) (A, error)) http.HandlerFunc {
+func answering[Q, A any](w *Witness, kind string, f func(geo.Location, Q) (A, error)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		reply := func(status int, v any) {
-			rw.Header().Set("Content-Type", "application/json")
-			rw.WriteHeader(status)
-			_ = json.NewEncoder(rw).Encode(v) // The caller sees a broken answer.
-		}
-		if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-			reply(http.StatusForbidden, refusal{Error: "a certificate of a node is needed"})
-			return
-		}
-		id, err := identity.Of(r.TLS.PeerCertificates[0])
-		if err != nil || id.Location == "" {
-			reply(http.StatusForbidden, refusal{Error: "a certificate of a node is needed"})
-			return
-		}
-		body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, BodyMax))
 		var q Q
+		var a A
+		l, err := caller(r)
 		if err == nil {
-			err = json.Unmarshal(body, &q)
+			err = read(rw, r, &q)
 		}
-		if err != nil {
-			reply(http.StatusBadRequest, refusal{Error: err.Error()})
-			return
+		if err == nil {
+			a, err = f(l, q)
 		}
-		a, err := f(id.Location, q)
+		outcome, status := ending(err)
+		w.answered(l, kind, outcome)
+		var answer any = a
 		switch {
-		case err == nil:
-			reply(http.StatusOK, a)
-		case errors.Is(err, ErrPassed):
-			reply(http.StatusConflict, refusal{Error: err.Error()})
 		case errors.Is(err, ErrLate):
-			reply(http.StatusPreconditionFailed, refusal{err.Error(), w.Position()})
-		case errors.Is(err, errMalformed):
-			reply(http.StatusBadRequest, refusal{Error: err.Error()})
-		case errors.Is(err, ErrLocation), errors.Is(err, errForeign):
-			reply(http.StatusForbidden, refusal{Error: err.Error()})
-		default:
-			reply(http.StatusServiceUnavailable, refusal{Error: err.Error()})
+			answer = refusal{err.Error(), w.Position()}
+		case err != nil:
+			answer = refusal{Error: err.Error()}
 		}
+		rw.Header().Set("Content-Type", "application/json")
+		rw.WriteHeader(status)
+		_ = json.NewEncoder(rw).Encode(answer) // The caller sees a broken answer.
+	}
+}
+
+// caller returns the location of the caller's certificate.
+func caller(r *http.Request) (geo.Location, error) {
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return "", errNoNode
+	}
+	id, err := identity.Of(r.TLS.PeerCertificates[0])
+	if err != nil || id.Location == "" {
+		return "", errNoNode
+	}
+	return id.Location, nil
+}
+
+// read decodes a question.
+func read(rw http.ResponseWriter, r *http.Request, q any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, BodyMax))
+	if err == nil {
+		err = json.Unmarshal(body, q)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnread, err)
+	}
+	return nil
+}
+
+// ending returns how a call ended with err, and the status of its answer.
+func ending(err error) (outcome string, status int) {
+	switch {
+	case err == nil:
+		return outcomeDone, http.StatusOK
+	case errors.Is(err, ErrPassed):
+		return outcomePassed, http.StatusConflict
+	case errors.Is(err, ErrLate):
+		return outcomeLate, http.StatusPreconditionFailed
+	case errors.Is(err, errMalformed), errors.Is(err, errUnread):
+		return outcomeRefused, http.StatusBadRequest
+	case errors.Is(err, ErrLocation), errors.Is(err, errForeign), errors.Is(err, errNoNode):
+		return outcomeRefused, http.StatusForbidden
+	default:
+		return outcomeFailed, http.StatusServiceUnavailable
 	}
 }

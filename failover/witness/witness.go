@@ -75,7 +75,7 @@ var (
 	ErrLocation = errors.New("witness: not a location of this witness")
 )
 
-// Options configures a Witness. All fields but FS and Life are required.
+// Options configures a Witness. All fields but FS, Life and Observer are required.
 type Options struct {
 	// FS nil means the file system of the machine.
 	FS  vfs.FS
@@ -88,6 +88,8 @@ type Options struct {
 	Clock clock.Clock
 	// Name is the incarnation: no two processes have the same.
 	Name string
+	// Observer nil counts nothing.
+	Observer Observer
 }
 
 // Witness keeps leases and claims. Methods may be called concurrently.
@@ -99,8 +101,8 @@ type Witness struct {
 	leases map[geo.Location]time.Duration // until when they may be held
 	// over is when the leases are over that were granted before the claim of an account.
 	over map[geo.Account]time.Duration
-	// before is when those of an earlier process are over.
-	before time.Duration
+	// began is when the process did, and before when the leases of an earlier one are over.
+	began, before time.Duration
 	// forgotten is the newest version of a withdrawal that is not remembered any more. One of an earlier process has no
 	// meaning: what was sent to that is late.
 	forgotten uint64
@@ -133,6 +135,9 @@ func Open(o Options) (*Witness, error) {
 	if o.Life == 0 {
 		o.Life = 10 * time.Second
 	}
+	if o.Observer == nil {
+		o.Observer = unobserved{}
+	}
 	w := &Witness{o: o, leases: map[geo.Location]time.Duration{}, over: map[geo.Account]time.Duration{}}
 	if err := durable.MkdirAll(o.FS, o.Dir); err != nil {
 		return nil, err
@@ -154,7 +159,8 @@ func Open(o Options) (*Witness, error) {
 		w.kept.Ended = map[geo.Account]geo.Epoch{}
 	}
 	w.forget()
-	w.before = o.Clock.Mono() + max(w.kept.Life, o.Life)
+	w.began = o.Clock.Mono()
+	w.before = w.began + max(w.kept.Life, o.Life)
 	w.kept.Life = max(w.kept.Life, o.Life)
 	return w, w.write()
 }
@@ -165,7 +171,10 @@ func (w *Witness) write() error {
 	if err != nil {
 		return err
 	}
-	return durable.Replace(w.o.FS, w.o.Dir, fileName, b)
+	if err = durable.Replace(w.o.FS, w.o.Dir, fileName, b); err != nil {
+		w.o.Observer.Failed()
+	}
+	return err
 }
 
 // Renew grants a location a lease. after is the version of the last claim that the sender has.

@@ -80,10 +80,15 @@ func (o Options) launchAll(members []member) (launched []string, err error) {
 	return launched, nil
 }
 
-// awaitAll waits until all processes with an admin port answer there, and the name server at its metrics.
+// awaitAll waits until all processes with an admin port answer there, and the witness and the name server at their metrics.
 func (o Options) awaitAll(ctx context.Context) error {
 	for _, n := range o.nodeNames() {
 		if err := o.await(ctx, n.name(), o.ports(n).Admin()); err != nil {
+			return err
+		}
+	}
+	if o.Witness {
+		if err := o.await(ctx, WitnessName, o.WitnessMetrics()); err != nil {
 			return err
 		}
 	}

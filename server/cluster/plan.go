@@ -25,9 +25,10 @@ const (
 	offsetNATS = 20
 	offsetPub  = 22
 	offsetHop  = 30
-	// offsetWitness is from the gateway's first port, offsetMetrics, of the name server's metrics, too.
-	offsetWitness = 40
-	offsetMetrics = 54
+	// These are from the gateway's first port: offsetMetrics is that of the name server's metrics.
+	offsetWitness        = 40
+	offsetWitnessMetrics = 41
+	offsetMetrics        = 54
 )
 
 // Options says where a cluster is.
@@ -177,6 +178,7 @@ func (o Options) listeners() (out []listener) {
 	}
 	if o.Witness {
 		out = append(out, listener{process: WitnessName, what: "the witness", address: o.witness()})
+		add(WitnessName, "metrics", o.WitnessMetrics())
 	}
 	if o.DNSZone != "" {
 		out = append(out, listener{process: NamesName, what: "the name server", address: o.Gateway().DNS(), udp: true})
@@ -219,13 +221,18 @@ func (o Options) witness() string {
 	return net.JoinHostPort(host, strconv.Itoa(o.PortBase+offsetWitness))
 }
 
+// WitnessMetrics is where the witness has its metrics, if there is one.
+func (o Options) WitnessMetrics() string {
+	return net.JoinHostPort(host, strconv.Itoa(o.PortBase+offsetWitnessMetrics))
+}
+
 // plan lists the processes, the gateway last.
 func (o Options) plan() []member {
 	var out []member
 	if o.Witness {
 		out = append(out, member{WitnessName, "witness", config.Witness{
 			Stamp: stamp, Location: WitnessName, Locations: locations(), Data: filepath.Join(o.folder(WitnessName), "data"),
-			Listen: o.witness(), Lease: o.Lease, TLS: o.tls(WitnessName),
+			Listen: o.witness(), Metrics: o.WitnessMetrics(), Lease: o.Lease, TLS: o.tls(WitnessName),
 		}})
 	}
 	if o.DNSZone != "" {

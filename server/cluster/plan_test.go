@@ -160,7 +160,7 @@ func freeBase(t *testing.T) int {
 // option: the answers of another cluster's processes would pass for those of this one, and one that cannot listen would end.
 func TestPortsOfAnother(t *testing.T) {
 	for what, offset := range map[string]int{
-		"admin of gateway": 80, "table of gateway": 2, "the name server": 53, "metrics of names": 54, "the witness": 40,
+		"admin of gateway": 80, "table of gateway": 2, "the name server": 53, "metrics of names": 54, "the witness": 40, "metrics of witness": 41,
 		"NATS of northcentralus-1": 1020, "NATS clients of southcentralus-3": 2222, "calls of southcentralus-1": 2010, "forwarded requests of northcentralus-2": 1130,
 	} {
 		base := freeBase(t)

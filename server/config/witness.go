@@ -22,6 +22,8 @@ type Witness struct {
 	Data string `yaml:"data"`
 	// Listen is where nodes reach it, host:port, over TLS. Default ":10300".
 	Listen string `yaml:"listen"`
+	// Metrics is where it shows its metrics, host:port, plain HTTP. Default "127.0.0.1:10301".
+	Metrics string `yaml:"metrics"`
 	// Lease is how long a lease lives. Default 10s.
 	Lease Duration `yaml:"lease"`
 	TLS   TLS      `yaml:"tls"`
@@ -39,6 +41,9 @@ func (c Witness) withDefaults() Witness {
 	}
 	if c.Listen == "" {
 		c.Listen = ":10300"
+	}
+	if c.Metrics == "" {
+		c.Metrics = "127.0.0.1:10301"
 	}
 	if c.Lease == "" {
 		c.Lease = "10s"
@@ -77,6 +82,7 @@ func (c Witness) validate(w *walker) {
 		w.bad("data", "write the whole path of a folder, from /")
 	}
 	w.address("listen", c.Listen, false)
+	w.address("metrics", c.Metrics, false)
 	if life, err := time.ParseDuration(string(c.Lease)); err != nil || life < leaseLeast || life > leaseMost {
 		w.bad("lease", fmt.Sprintf("write a span of time from %s to %s, such as 10s", leaseLeast, leaseMost))
 	}

@@ -17,10 +17,11 @@ func TestWitness(t *testing.T) {
 	require.Empty(t, problems)
 	require.Equal(t, []geo.Location{"north", "south"}, c.Locations)
 	require.Equal(t, Duration("10s"), c.Lease)
+	require.Equal(t, "127.0.0.1:10301", c.Metrics)
 
-	_, _, err = ParseWitness([]byte("location: north\nlocations: [north, north]\ndata: here\nlisten: x\nlease: 1s\n"))
+	_, _, err = ParseWitness([]byte("location: north\nlocations: [north, north]\ndata: here\nlisten: x\nmetrics: y\nlease: 1s\n"))
 	require.Error(t, err)
-	for _, want := range []string{"locations[0]", "locations[1]", "data", "listen", "lease \"1s\": write a span of time from 2s to 5m0s", "tls"} {
+	for _, want := range []string{"locations[0]", "locations[1]", "data", "listen", "metrics", "lease \"1s\": write a span of time from 2s to 5m0s", "tls"} {
 		require.ErrorContains(t, err, want)
 	}
 	_, _, err = ParseWitness([]byte("locations: [north]\n"))

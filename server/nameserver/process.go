@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"antipode/api/admin"
 	"antipode/failover/dns"
 	"antipode/internal/clock"
@@ -25,9 +22,6 @@ import (
 
 // portsOf is where an operator chooses the ports of the process.
 const portsOf = "the section listen of its configuration"
-
-// scrapeMax bounds the answer to a scrape.
-const scrapeMax = 2 * time.Second
 
 // secretBytesMax bounds the file of a key's secret.
 const secretBytesMax = 1 << 10
@@ -89,19 +83,11 @@ func Open(o ProcessOptions) (_ *Process, err error) {
 		}
 		s.Push = append(s.Push, Push{push.Server, dns.Key{Name: push.Key, Secret: secret}})
 	}
-	if p.metrics, err = listen.Open([]listen.Listener{{Addr: c.Listen.Metrics, What: "metrics", Limit: admin.Limit, Handler: metricsHandler(registry)}}, portsOf, o.Logger); err != nil {
+	if p.metrics, err = listen.Open([]listen.Listener{{Addr: c.Listen.Metrics, What: "metrics", Limit: admin.Limit, Handler: admin.Metrics(registry)}}, portsOf, o.Logger); err != nil {
 		return nil, err
 	}
 	p.names, err = Start(s)
 	return p, err
-}
-
-// metricsHandler serves the metrics, and whether the process lives.
-func metricsHandler(reg prometheus.Gatherer) http.Handler {
-	m := http.NewServeMux()
-	m.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: scrapeMax}))
-	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
-	return m
 }
 
 func parseAddresses(list []string) (out []netip.Addr, err error) {

@@ -5,15 +5,18 @@ package witness
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
 	"time"
 
+	"antipode/api/admin"
 	"antipode/failover/witness"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/metrics"
 	"antipode/server/config"
 	"antipode/server/listen"
 )
@@ -29,7 +32,7 @@ type Options struct {
 type Process struct{ server *listen.Server }
 
 // portsOf is where an operator chooses the port.
-const portsOf = "listen of its configuration"
+const portsOf = "listen and metrics of its configuration"
 
 // callMax bounds a call, all of it.
 const callMax = 10 * time.Second
@@ -37,7 +40,7 @@ const callMax = 10 * time.Second
 // node is the number of the witness in its certificate: there is one.
 const node = 1
 
-// Open reads the claims, listens and answers. Close must follow.
+// Open reads the claims, listens and answers, and shows its metrics. Close must follow.
 func Open(o Options) (*Process, error) {
 	c := o.Config
 	self := identity.Identity{Stamp: c.Stamp, Location: c.Location, Node: node}
@@ -45,9 +48,24 @@ func Open(o Options) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates of the section tls: %w", err)
 	}
+	registry := metrics.NewRegistry()
+	counts, err := metrics.NewWitness(registry, c.Locations, witness.Kinds(), witness.Outcomes())
+	if err != nil {
+		return nil, err
+	}
 	w, err := witness.Open(witness.Options{
-		Dir: filepath.Join(c.Data, "witness"), Locations: c.Locations, Life: c.Lease.Duration(), Clock: o.Clock, Name: rand.Text(),
+		Dir: filepath.Join(c.Data, "witness"), Locations: c.Locations, Life: c.Lease.Duration(), Clock: o.Clock, Name: rand.Text(), Observer: counts,
 	})
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		metrics.RegisterWitness(registry, func() metrics.WitnessSample {
+			s := w.State()
+			return metrics.WitnessSample{Lease: s.Life, Claims: s.Claims, SinceRenewal: s.SinceRenewal}
+		}),
+		metrics.RegisterCertificate(registry, keyring.NotAfter),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +75,8 @@ func Open(o Options) (*Process, error) {
 			s.ReadTimeout, s.WriteTimeout = callMax, callMax
 			s.MaxHeaderBytes = 8 << 10
 		},
+	}, {
+		Addr: c.Metrics, What: "metrics", Limit: admin.Limit, Handler: admin.Metrics(registry),
 	}}, portsOf, o.Logger)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -19,12 +20,27 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// scrape returns what the process shows at its second port, which asks for no certificate.
+func scrape(t *testing.T, p *Process) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.server.Addrs()[1].String()+"/metrics", nil)
+	require.NoError(t, err)
+	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := c.Do(r)
+	require.NoError(t, err)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	return string(text)
+}
+
 // R21: the process grants leases and takes claims over TLS, and knows the claims after a restart on its folder.
 func TestR21Process(t *testing.T) {
 	ca, dir := identitytest.NewAuthority(t), t.TempDir()
 	files := ca.Files(identity.Identity{Stamp: "prod", Location: "third", Node: 1})
 	c := config.Witness{
-		Stamp: "prod", Location: "third", Locations: []geo.Location{"north", "south"}, Data: dir, Listen: "127.0.0.1:0", Lease: "30s",
+		Stamp: "prod", Location: "third", Locations: []geo.Location{"north", "south"}, Data: dir, Listen: "127.0.0.1:0", Metrics: "127.0.0.1:0", Lease: "30s",
 		TLS: config.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key},
 	}
 	open := func() *Process {
@@ -50,6 +66,20 @@ func TestR21Process(t *testing.T) {
 	until, err := south.Claim(t.Context(), map[geo.Account]geo.EpochNumber{"acct": 2}, "south")
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, until, before+30*time.Second)
+	text := scrape(t, p)
+	for _, line := range []string{
+		`antipode_witness_requests_total{kind="renew",location="north",outcome="done"} 1`,
+		`antipode_witness_requests_total{kind="claim",location="south",outcome="late"} 1`,
+		`antipode_witness_requests_total{kind="claim",location="south",outcome="done"} 1`,
+		`antipode_witness_requests_total{kind="withdraw",location="south",outcome="failed"} 0`,
+		`antipode_witness_claims{location="south"} 1`, `antipode_witness_claims{location="north"} 0`,
+		`antipode_witness_lease_seconds 30`, `antipode_witness_unsaved_total 0`,
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+	for _, name := range []string{`antipode_witness_since_renewal_seconds{location="south"} `, "antipode_build_info{", "antipode_certificate_not_after_timestamp_seconds "} {
+		require.Contains(t, text, "\n"+name)
+	}
 	south.HTTP.CloseIdleConnections()
 	require.NoError(t, p.Close())
 

@@ -33,28 +33,33 @@ func TestScrape(t *testing.T) {
 	require.Greater(t, len(requireDocumented(t, text)), 60)
 }
 
-// The same of node processes and a gateway, whose certificates, peers and forwards antipode dev does not have.
+// The same of node processes, a gateway and a witness, whose certificates, peers, forwards and leases antipode dev does not
+// have.
 func TestScrapeOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
-	r := rig.StartTest(t, nil)
+	r := rig.StartWitnessed(t, "10s")
 	known := map[string]bool{}
-	for _, process := range rig.All() {
+	for _, process := range append(rig.All(), rig.Witness) {
 		text, err := r.Metrics(t.Context(), process)
 		require.NoError(t, err)
 		for _, name := range requireDocumented(t, text) {
 			known[name] = true
 		}
 		require.Contains(t, text, "antipode_certificate_not_after_timestamp_seconds ", process)
-		if process != rig.Gateway {
+		switch process {
+		case rig.Gateway:
+		case rig.Witness:
+			require.Regexp(t, `antipode_witness_requests_total{kind="renew",location="northcentralus",outcome="done"} [1-9]`, text)
+		default:
 			require.Contains(t, text, `antipode_location_running{`, process)
 			require.Contains(t, text, `service="table"} 3`, "what a range should have: %s", process)
 		}
 	}
 	for _, name := range []string{
 		"antipode_peer_connected", "antipode_gateway_forwards_total", "antipode_range_leader_known", "antipode_replica_in_sync",
-		"antipode_last_sync_time_seconds", "antipode_accounts",
+		"antipode_last_sync_time_seconds", "antipode_accounts", "antipode_witness_since_renewal_seconds",
 	} {
 		require.True(t, known[name], name)
 	}

@@ -11,7 +11,11 @@ import (
 
 // Metrics scrapes a process.
 func (r *Rig) Metrics(ctx context.Context, process string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.ports(process).Admin()+"/metrics", http.NoBody)
+	at := r.opts.WitnessMetrics()
+	if process != Witness {
+		at = r.ports(process).Admin()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/metrics", http.NoBody)
 	if err != nil {
 		return "", err
 	}
