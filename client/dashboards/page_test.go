@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -187,4 +188,28 @@ func TestLast(t *testing.T) {
 	require.Equal(t, 12*time.Second, a.Step)
 	require.Equal(t, time.Hour, a.To.Sub(a.From))
 	require.Equal(t, time.Second, Last(time.Minute, at).Step)
+}
+
+// Values that are all zero, or none, are drawn above an axis that begins at zero; below zero it ends above the highest value
+// (table).
+func TestAxis(t *testing.T) {
+	label := regexp.MustCompile(`>(-?[0-9.]+)<`)
+	for _, c := range []struct {
+		values []float64
+		want   []string
+	}{
+		{[]float64{0, 0}, []string{"0", "0.5", "1"}},
+		{[]float64{math.NaN(), math.Inf(1)}, []string{"0", "0.5", "1"}},
+		{[]float64{5, 7}, []string{"0", "3", "6"}},
+		{[]float64{-5, -1}, []string{"-5", "-3", "-1"}},
+	} {
+		d := Drawn{Panel: lines("t", Count, "up", "", "about"), Series: []Series{{"a", samples(nil, c.values...).Values}}}
+		picture, err := d.picture(Last(time.Minute, at.Add(time.Minute)))
+		require.NoError(t, err)
+		var got []string
+		for _, m := range label.FindAllStringSubmatch(string(picture), -1) {
+			got = append(got, m[1])
+		}
+		require.Equal(t, c.want, got, "%v", c.values)
+	}
 }

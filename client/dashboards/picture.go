@@ -21,8 +21,8 @@ const (
 	pictureHeight = 2.2 * vg.Inch
 )
 
-// headroom keeps the highest value off the edge.
-const headroom = 1.06
+// headroom keeps the highest value off the edge, as a share of the height.
+const headroom = 0.06
 
 // colorOf returns the colour of the nth series.
 func colorOf(n int) color.RGBA {
@@ -71,10 +71,10 @@ func (d Drawn) picture(v View) (template.HTML, error) {
 			p.Add(l)
 		}
 	}
-	if p.Y.Max <= p.Y.Min || math.IsInf(p.Y.Max, 0) {
+	if p.Y.Max <= p.Y.Min { // All are zero, or there are none: the line is at the bottom, not in the middle.
 		p.Y.Max = p.Y.Min + 1
 	}
-	p.Y.Max *= headroom
+	p.Y.Max += headroom * (p.Y.Max - p.Y.Min)
 	c := vgsvg.New(pictureWidth, pictureHeight)
 	p.Draw(draw.New(c))
 	var b bytes.Buffer

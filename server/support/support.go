@@ -93,6 +93,7 @@ func strip(n *yaml.Node) {
 	}
 }
 
+// metrics returns the metrics, up to the first one after partMax: to look for secrets in what is cut takes seconds.
 func (s Source) metrics() string {
 	families, err := s.Gatherer.Gather()
 	var b strings.Builder

@@ -1,10 +1,13 @@
 package support
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
@@ -52,6 +55,25 @@ func TestPartsAreBounded(t *testing.T) {
 	require.Equal(t, "short", bounded("short", 1000))
 	key := strings.Repeat("PLANTED0", 10) + "PLANTE" + "==" // Where it is cut it is half a key.
 	require.NotContains(t, bounded(strings.Repeat("a line\n", 138)+key+strings.Repeat(" line", 10), 1000), "PLANTED")
+}
+
+// Metrics end with the first one after the bound. A part that is longer is cut. What could not be gathered is named.
+func TestGatheredPartsAreBounded(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	const one = partMax / 8
+	for n := range 20 {
+		name := "gauge_" + strings.Repeat("1", one) + "_" + strconv.Itoa(n)
+		require.NoError(t, registry.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "It helps."})))
+	}
+	text := Source{Gatherer: registry}.metrics()
+	require.Greater(t, len(text), partMax)
+	require.Less(t, len(text), partMax+4*one, "a name is written three times")
+	s := Source{Gatherer: registry}.Gather()
+	require.LessOrEqual(t, len(s.Metrics), partMax)
+	require.True(t, strings.HasSuffix(s.Metrics, wire.SupportCut))
+
+	broken := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return nil, errors.New("a collector panicked") })
+	require.Contains(t, Source{Gatherer: broken}.Gather().Metrics, "# not all could be gathered: a collector panicked")
 }
 
 // The secret of a receiver's URL may be its path alone, of one within a URL that cannot be read anywhere.

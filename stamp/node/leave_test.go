@@ -212,9 +212,9 @@ func TestLeavingLeaderAsksTheSettled(t *testing.T) {
 	}
 }
 
-// A leader that is stuck goes on to take writes, and asks again now and then: each time as the first time, after what it
-// proposed is answered, and because its node is going to stop, although its clock's rule (R6) would have it leave, too.
-func TestStuckLeaderAsksAsTheFirstTime(t *testing.T) {
+// A leader that is stuck goes on to take writes, and asks again now and then, holding commands for little of the time: because
+// its node is going to stop, although its clock's rule (R6) would have it leave, too.
+func TestStuckLeaderAsksNowAndThen(t *testing.T) {
 	s := newSteppedWith(t, 303, 50)
 	lead := s.whole()
 	was := lead.Leader()
@@ -225,14 +225,18 @@ func TestStuckLeaderAsksAsTheFirstTime(t *testing.T) {
 	}
 	lead.Leave()
 	s.until("nobody to ask", lead.Stuck)
-	began, events, acked, unknown := s.clock.Mono(), len(s.events), 0, 0
-	for s.clock.Mono()-began < 10*time.Second {
+	const watched = 35 * time.Second
+	began, events, acked, unknown, held := s.clock.Mono(), len(s.events), 0, 0, time.Duration(0)
+	for s.clock.Mono()-began < watched {
 		s.writeTimed(func(geo.NodeID) { acked++ }, func(err error) {
 			if errors.Is(err, kv.ErrUnknown) {
 				unknown++
 			}
 		})
-		s.step()
+		before := s.clock.Mono()
+		if s.step(); lead.Replica().Transferring() {
+			held += s.clock.Mono() - before
+		}
 	}
 	asked := 0
 	for _, e := range s.events[events:] {
@@ -241,10 +245,73 @@ func TestStuckLeaderAsksAsTheFirstTime(t *testing.T) {
 			asked++
 		}
 	}
-	require.Greater(t, asked, 4)
+	require.GreaterOrEqual(t, asked, 6, "three rounds of two")
+	require.Less(t, held, watched/5)
 	require.Positive(t, acked)
 	require.Zero(t, unknown)
 	require.True(t, lead.Leading())
+	require.True(t, lead.Stuck())
+}
+
+// A leader that is stuck asks a replica that comes into the in-sync set at once, however short ago others were asked in vain,
+// and after what it proposed is answered.
+func TestStuckLeaderAsksWhoComesIntoSync(t *testing.T) {
+	for seed := range seeds(8) {
+		s := newSteppedWith(t, 500+seed, 50)
+		lead := s.whole()
+		was := lead.Leader()
+		other, third := was%3+1, (was+1)%3+1
+		unknown := 0
+		write := func() {
+			s.writeTimed(func(geo.NodeID) {}, func(err error) {
+				if errors.Is(err, kv.ErrUnknown) {
+					unknown++
+				}
+			})
+		}
+		inSync := func() bool { return slices.Contains(lead.Replica().InSyncNodes(), third) }
+		s.paused[third] = 1 << 62
+		s.until("it is out of sync", func() bool { write(); return !inSync() })
+		s.nodes[other].Range(testRange).Leave()
+		lead.Leave()
+		s.until("nobody to ask", lead.Stuck)
+		for range 1000 { // 0.5 s
+			write()
+			s.step()
+		}
+		require.True(t, lead.Leading())
+		s.paused[third] = 0
+		s.until("it is in sync", func() bool { write(); return inSync() })
+		at := s.clock.Mono()
+		s.until("it leads", func() bool { write(); return s.leaderOf() == third })
+		require.Less(t, s.clock.Mono()-at, 2*time.Second)
+		require.Zero(t, unknown)
+	}
+}
+
+// What is in flight is waited for, but not for ever: a leader whose followers do not answer its entries asks one of them
+// leaveAfter and leaveMax after it began to leave, and the outcome of what it proposed is unknown.
+func TestLeavingLeaderWaitsForWhatIsInFlightForAWhile(t *testing.T) {
+	// A replica is out of sync after 5 s, and an election timeout is a second.
+	s := newSteppedWith(t, 306, 100, func(o *Options) { o.InSyncTimeout = 5 * time.Second })
+	lead := s.whole()
+	was := lead.Leader()
+	for range 4000 { // 2 s
+		s.step()
+	}
+	s.net.lose = func(e Envelope) bool {
+		return e.Message.GetType() == pb.MsgAppResp && geo.NodeID(e.Message.GetTo()) == was
+	}
+	answered, evaluated := false, &increment{}
+	lead.Submit(evaluated, func(error) { answered = true })
+	s.until("it is in flight", func() bool { return evaluated.value > 0 })
+	began := s.clock.Mono()
+	lead.Leave()
+	s.until("a question", lead.Replica().Transferring)
+	took := s.clock.Mono() - began
+	require.Greater(t, took, 600*time.Millisecond)
+	require.Less(t, took, 700*time.Millisecond)
+	require.False(t, answered)
 }
 
 // A replica that is not in sync is not asked, were it the only one, and of two in sync the one that is further comes first.

@@ -14,31 +14,33 @@ import (
 //
 // Commands that are evaluated before are answered as ever; those that are held when the other one leads get ErrNotLeader:
 // nothing happened. If the message to the voter is lost, or it leaves too, this replica goes on to lead after an election
-// timeout, without a lease (R5), and asks the next one. Once all were asked in vain it is stuck: it takes commands, and
-// asks again after transferPause. A replica that leaves does not campaign, for itself or because it is asked to.
+// timeout, without a lease (R5), and asks the next one. Once all were asked in vain it is stuck: it takes commands. Then it
+// asks a replica that it has not asked as soon as that is in sync, and all again leaveAgain later: each question holds
+// commands for up to an election timeout. A replica that leaves does not campaign, for itself or because it is asked to.
 
 const (
 	// leaveAfter is how long commands are taken after Leave: requests that were here already reach the range.
 	leaveAfter = 100 * time.Millisecond
 	// leaveMax is how long groups in flight are waited for. Past it their outcome is unknown to their callers.
 	leaveMax = 500 * time.Millisecond
+	// leaveAgain lies between the beginnings of two rounds of questions to the same replicas, but for the first: of three
+	// replicas with an election timeout of 1 s commands are held for a fifth of it at most. A drain is over soon after.
+	leaveAgain = 10 * time.Second
 )
 
 // leaveState is what a leader that leaves remembers of a term.
 type leaveState struct {
 	term uint64
-	// since is when it began to leave in this term, or will again after it was stuck; in running time.
+	// since is when it began to leave in this term, or when it last had no replica to ask; in running time.
 	since time.Duration
-	// asked are the nodes that were asked to lead, since it was stuck last.
+	// asked are the nodes that were asked to lead, and again is when they may be asked once more, while it is stuck.
 	asked []geo.NodeID
+	again time.Duration
 }
 
 // Leave has another replica lead the range from now on, as soon as one can, and this one never again until it is opened
-// again. It may be called from any goroutine, and more than once.
-func (r *Range) Leave() {
-	r.leaving.Store(true)
-	r.o.Wake()
-}
+// again. It may be called from any goroutine, and more than once; the next pass of the scheduler begins with it.
+func (r *Range) Leave() { r.leaving.Store(true) }
 
 // Leaving reports whether Leave was called.
 func (r *Range) Leaving() bool { return r.leaving.Load() }
@@ -69,8 +71,13 @@ func (r *Range) stepDown() (holds bool) {
 	nodes := slices.DeleteFunc(r.voters(), func(n geo.NodeID) bool { return slices.Contains(l.asked, n) })
 	to := r.replica.Heir(nodes)
 	if to == 0 {
-		l.asked, l.since = nil, ran+transferPause
-		r.stuck.Store(true)
+		l.since = ran
+		switch {
+		case !r.stuck.Swap(true):
+			l.again = ran + leaveAgain
+		case ran >= l.again:
+			l.asked, l.again = nil, ran+leaveAgain
+		}
 		return false
 	}
 	if len(r.inflight)+len(r.acking) > 0 && ran-l.since < leaveAfter+leaveMax {
