@@ -80,7 +80,7 @@ drill: build ## a failover of the account of make run to its other location and 
 	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html
 
 dashboards: build ## both locations under load, a Prometheus, and the dashboards at http://127.0.0.1:13000/: DURATION=2m
-	go test -count=1 -timeout 24h ./test -v -run TestNoPanelIsEmpty -args -dashboards=127.0.0.1:13000 -show=$(DURATION) -html=dashboards.html
+	go test -count=1 -timeout 24h ./test -v -run TestNoPanelIsEmpty -args -dashboards=127.0.0.1:13000 -show=$(DURATION) -html=$(CURDIR)/dashboards.html
 
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19
