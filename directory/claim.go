@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"maps"
 	"sync"
 	"time"
 
@@ -193,12 +193,8 @@ func (r *registrations) set(p promoting, until time.Duration) {
 }
 
 // keep forgets the accounts that have no promotion any more.
-func (r *registrations) keep(list []promoting) {
+func (r *registrations) keep(promoted map[geo.Account]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name := range r.at {
-		if !slices.ContainsFunc(list, func(p promoting) bool { return p.account.Name == name }) {
-			delete(r.at, name)
-		}
-	}
+	maps.DeleteFunc(r.at, func(name geo.Account, _ registration) bool { return !promoted[name] })
 }

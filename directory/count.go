@@ -82,19 +82,23 @@ func (c *counts) giveBack(name geo.Account, have *counting) {
 	}
 }
 
-// keep forgets the counts of accounts that are not in list.
-func (c *counts) keep(list []*catalog.Account) {
+// keep forgets the counts of accounts that are not in names.
+func (c *counts) keep(names map[geo.Account]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, have := range c.of {
-		if have != nil && !listed(list, name) {
+		if have != nil && !names[name] {
 			delete(c.of, name)
 		}
 	}
 }
 
-func listed(list []*catalog.Account, name geo.Account) bool {
-	return slices.ContainsFunc(list, func(a *catalog.Account) bool { return a.Name == name })
+func namesOf(list []*catalog.Account) map[geo.Account]bool {
+	out := make(map[geo.Account]bool, len(list))
+	for _, a := range list {
+		out[a.Name] = true
+	}
+	return out
 }
 
 // count goes on with the count of an account's rows for a turn, and begins the image of each range that is counted.

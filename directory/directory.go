@@ -154,7 +154,7 @@ func (d *Directory) Resolve(
 }
 
 func (d *Directory) account(s ranges.State, name geo.Account) (*catalog.Account, error) {
-	a, err := d.accounts.Get(s, catalog.AccountPartition(name).Append(make([]byte, 0, 64)), catalog.ParseAccount)
+	a, err := d.AccountIn(s, name)
 	if err == nil && (a == nil || !a.Active) {
 		err = storageerr.AccountNotFound
 	}
@@ -165,7 +165,7 @@ func (d *Directory) account(s ranges.State, name geo.Account) (*catalog.Account,
 // location's catalog.
 func (d *Directory) Containers() *catalog.Containers { return &d.containers }
 
-// Accounts lists the complete accounts of this location by name.
+// Accounts lists the complete accounts of this location by name. They are shared and must not be changed.
 func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 	return d.list(ctx, func(a *catalog.Account) bool { return a.Active })
 }
@@ -177,11 +177,17 @@ func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) 
 	if err != nil {
 		return nil, err
 	}
-	out, err := catalog.Accounts(ctx, snap)
+	out, err := catalog.Accounts(ctx, snap, &d.accounts)
 	if err = errors.Join(err, snap.Close()); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
+}
+
+// AccountIn reads an account, complete or not, from a state of the catalog: nil if there is none. It is shared and must not be
+// changed.
+func (d *Directory) AccountIn(s kv.Versioned, name geo.Account) (*catalog.Account, error) {
+	return d.accounts.Get(s, catalog.AccountPartition(name).Append(make([]byte, 0, 64)), catalog.ParseAccount)
 }
 
 // gates returns the gates of accounts in the catalog.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -333,16 +334,8 @@ func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration, with
 }
 
 // keep forgets the accounts that have no promotion any more.
-func (r *rests) keep(list []promoting) {
+func (r *rests) keep(promoted map[geo.Account]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for name := range r.of {
-		kept := false
-		for _, p := range list {
-			kept = kept || p.account.Name == name
-		}
-		if !kept {
-			delete(r.of, name)
-		}
-	}
+	maps.DeleteFunc(r.of, func(name geo.Account, _ rest) bool { return !promoted[name] })
 }

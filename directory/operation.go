@@ -44,11 +44,12 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 		return 0, err
 	}
 	list, promotions := w.list, w.promotions
-	d.counts.keep(list)
-	d.paces.keep(list)
-	d.rests.keep(promotions)
-	d.registered.keep(promotions)
-	d.waits.keep(append(accountsOf(promotions), list...))
+	operations, promoted := namesOf(list), namesOf(accountsOf(promotions))
+	d.counts.keep(operations)
+	d.paces.keep(operations)
+	d.rests.keep(promoted)
+	d.registered.keep(promoted)
+	d.waits.keep(operations, promoted)
 	if w.none() {
 		d.idle.Store(version)
 	}
@@ -101,7 +102,7 @@ func (d *Directory) work(ctx context.Context) (w *work, err error) {
 	if w.location, err = catalog.GetLocationMove(snap); err != nil {
 		return nil, err
 	}
-	all, err := catalog.Accounts(ctx, snap)
+	all, err := catalog.Accounts(ctx, snap, &d.accounts)
 	if err != nil {
 		return nil, err
 	}

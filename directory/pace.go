@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -68,15 +69,11 @@ func (p *paces) took(a catalog.Account, now time.Duration, bytes uint64) {
 	have.debt += float64(bytes)
 }
 
-// keep forgets the accounts that are not in list.
-func (p *paces) keep(list []*catalog.Account) {
+// keep forgets the accounts that are not in names.
+func (p *paces) keep(names map[geo.Account]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name := range p.of {
-		if !listed(list, name) {
-			delete(p.of, name)
-		}
-	}
+	maps.DeleteFunc(p.of, func(name geo.Account, _ *pace) bool { return !names[name] })
 }
 
 // stepMax bounds a step at a rate: what it lets through in a tenth of a second. 0 is no bound.

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"maps"
 	"sync"
 
 	"antipode/geo"
@@ -45,13 +46,9 @@ func (w *waits) set(a *catalog.Account, err error) {
 	w.of[a.Name] = wait{a.GeoEpoch(), err.Error()}
 }
 
-// keep forgets the accounts that are not in list.
-func (w *waits) keep(list []*catalog.Account) {
+// keep forgets the accounts that are in neither.
+func (w *waits) keep(operations, promoted map[geo.Account]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name := range w.of {
-		if !listed(list, name) {
-			delete(w.of, name)
-		}
-	}
+	maps.DeleteFunc(w.of, func(name geo.Account, _ wait) bool { return !operations[name] && !promoted[name] })
 }

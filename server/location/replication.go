@@ -111,7 +111,7 @@ func (l *Location) accountNow(s *stamp.Stamp, name geo.Account) *catalog.Account
 	if r == nil {
 		return nil
 	}
-	a, err := catalog.GetAccount(r.State(), name)
+	a, err := l.Directory.AccountIn(r.State(), name)
 	if err != nil {
 		return nil
 	}

@@ -7,8 +7,12 @@ import (
 	"antipode/stamp/kv"
 )
 
-// cacheMax bounds the rows a Cache keeps; beyond it all are forgotten.
-const cacheMax = 10_000
+// cacheMax bounds the rows a Cache keeps. A generation of it is half of that: a row that was not used while so many others
+// were is forgotten.
+const (
+	cacheMax   = 32_768
+	generation = cacheMax / 2
+)
 
 // Cache keeps decoded rows of the catalog: every request needs its account and its
 // container, and the catalog seldom changes. It may be used concurrently. The zero
@@ -17,8 +21,9 @@ const cacheMax = 10_000
 // Invariant: what it returns is the row of the state it is given, never an older one:
 // a row is used again only for the same version of the data, or for the same bytes.
 type Cache[T any] struct {
-	mu   sync.RWMutex
-	seen map[string]decoded[T]
+	mu sync.RWMutex
+	// seen are the rows that were used since it was begun, former those before. Guarded by mu.
+	seen, former map[string]decoded[T]
 }
 
 type decoded[T any] struct {
@@ -30,9 +35,7 @@ type decoded[T any] struct {
 // Get returns the row of a key as parse decodes it, nil if there is no row.
 func (c *Cache[T]) Get(s kv.Versioned, key []byte, parse func([]byte) (*T, error)) (*T, error) {
 	version := s.Version()
-	c.mu.RLock()
-	d, hit := c.seen[string(key)]
-	c.mu.RUnlock()
+	d, hit := c.find(key)
 	if hit && version != 0 && d.version == version {
 		return d.row, nil
 	}
@@ -55,10 +58,42 @@ func (c *Cache[T]) Get(s kv.Versioned, key []byte, parse func([]byte) (*T, error
 	return d.row, nil
 }
 
+// Row returns the row of a key as parse decodes its stored form, which the caller has read. A walk over all rows so decodes
+// those alone that have changed.
+func (c *Cache[T]) Row(key, raw []byte, parse func([]byte) (*T, error)) (*T, error) {
+	if d, hit := c.find(key); hit && d.raw == string(raw) {
+		return d.row, nil
+	}
+	row, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	c.keep(string(key), decoded[T]{raw: string(raw), row: row})
+	return row, nil
+}
+
+// find returns what was kept of a key, and keeps that on.
+func (c *Cache[T]) find(key []byte) (d decoded[T], hit bool) {
+	c.mu.RLock()
+	d, hit = c.seen[string(key)]
+	old := !hit
+	if old {
+		d, hit = c.former[string(key)]
+	}
+	c.mu.RUnlock()
+	if old && hit {
+		c.keep(string(key), d)
+	}
+	return d, hit
+}
+
 func (c *Cache[T]) keep(key string, d decoded[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.seen == nil || len(c.seen) >= cacheMax {
+	if _, known := c.seen[key]; !known && len(c.seen) >= generation {
+		c.seen, c.former = nil, c.seen
+	}
+	if c.seen == nil {
 		c.seen = map[string]decoded[T]{}
 	}
 	c.seen[key] = d

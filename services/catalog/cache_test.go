@@ -70,18 +70,49 @@ func TestCacheNeverReturnsAnOlderRow(t *testing.T) {
 	require.Empty(t, get())
 }
 
-// A cache keeps at most cacheMax rows, and serves a row that it forgot.
+// A cache keeps at most cacheMax rows: at least those of a generation that were used last. It serves a row that it forgot.
 func TestCacheIsBounded(t *testing.T) {
 	s := &rows{version: 7, value: map[string]string{}}
 	var c Cache[string]
-	for i := range cacheMax + 1 {
+	get := func(i int) {
 		key := strconv.Itoa(i)
 		s.value[key] = key
-		_, err := c.Get(s, []byte(key), parse)
+		row, err := c.Get(s, []byte(key), parse)
 		require.NoError(t, err)
-		require.LessOrEqual(t, len(c.seen), cacheMax)
+		require.Equal(t, key, *row)
+		require.LessOrEqual(t, len(c.seen)+len(c.former), cacheMax)
 	}
-	row, err := c.Get(s, []byte("0"), parse)
-	require.NoError(t, err)
-	require.Equal(t, "0", *row)
+	for i := range 3 * cacheMax {
+		get(i)
+		get(0)
+	}
+	require.Equal(t, 3*cacheMax, s.reads, "a row that is used stays")
+	get(3*cacheMax - generation)
+	require.Equal(t, 3*cacheMax, s.reads, "so do the newest ones")
+	get(1)
+	require.Equal(t, 3*cacheMax+1, s.reads)
+}
+
+// A walk over as many rows as a generation has decodes those that have changed since the last one, and no other one.
+func TestWalkDecodesWhatChanged(t *testing.T) {
+	var c Cache[string]
+	parsed := 0
+	walk := func(value func(i int) string) {
+		for i := range generation {
+			row, err := c.Row([]byte(strconv.Itoa(i)), []byte(value(i)), func(b []byte) (*string, error) {
+				parsed++
+				return parse(b)
+			})
+			require.NoError(t, err)
+			require.Equal(t, value(i), *row)
+		}
+	}
+	walk(func(int) string { return "a" })
+	require.Equal(t, generation, parsed)
+	for range 3 {
+		walk(func(int) string { return "a" })
+	}
+	require.Equal(t, generation, parsed)
+	walk(func(i int) string { return map[bool]string{true: "b", false: "a"}[i == 7] })
+	require.Equal(t, generation+1, parsed)
 }

@@ -195,7 +195,7 @@ func TestAccounts(t *testing.T) {
 	}
 	// Rows of which the account's name is followed by a container's are passed in one step too.
 	r[string(keys.AppendContainer(nil, geo.Catalog, "other", "c", keys.Generation{}))+string(keys.AppendString(nil, "o"))] = []byte("value")
-	all, err := Accounts(t.Context(), &limited{r, t, len(want) + 2})
+	all, err := Accounts(t.Context(), &limited{r, t, len(want) + 2}, new(Cache[Account]))
 	require.NoError(t, err)
 	var got []geo.Account
 	for _, a := range all {
@@ -204,7 +204,7 @@ func TestAccounts(t *testing.T) {
 	require.Equal(t, want, got)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	_, err = Accounts(gone, r)
+	_, err = Accounts(gone, r, new(Cache[Account]))
 	require.ErrorIs(t, err, context.Canceled)
 }
 
