@@ -24,6 +24,9 @@ func (d *Directory) NeverWait() {
 // MoveWave is how many accounts have a planned failover at once.
 const MoveWave = moveWave
 
+// CheckMax is how many accounts a command of the check of a location looks at.
+const CheckMax = checkMax
+
 // PartsOf are the services of which a copy has a part only: see partsOf.
 func PartsOf(a *catalog.Account, forks []catalog.Fork) (out []geo.Service) {
 	for _, p := range partsOf(a, route.First(), forks) {

@@ -1,7 +1,6 @@
 package directory
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +48,18 @@ func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*ca
 // PromoteLocation begins the unplanned failover of all accounts whose secondary is here (R20), without asking their primary,
 // each as an operator insists for all: see PromoteAs. Errors as of MoveLocation.
 func (d *Directory) PromoteLocation(ctx context.Context, by Insisted) (*catalog.LocationMove, error) {
-	return d.beginLocation(ctx, catalog.LocationMove{
+	return d.beginLocation(ctx, d.promotesLocation(by))
+}
+
+func (d *Directory) promotesLocation(by Insisted) catalog.LocationMove {
+	return catalog.LocationMove{
 		From: d.other, To: d.stamp.Location(), Unplanned: true, WithoutWitness: by.WithoutWitness, AcceptPart: by.AcceptPart,
-	})
+	}
+}
+
+// errLocation refuses to begin the failover of a location beside another one.
+func errLocation(m *catalog.LocationMove) error {
+	return errOperation.Saying(fmt.Sprintf("a failover of location %s is under way", m.From))
 }
 
 func (d *Directory) beginLocation(ctx context.Context, want catalog.LocationMove) (*catalog.LocationMove, error) {
@@ -62,7 +70,7 @@ func (d *Directory) beginLocation(ctx context.Context, want catalog.LocationMove
 			return nil, err
 		}
 		if have.Active() {
-			return nil, errOperation.Saying(fmt.Sprintf("a failover of location %s is under way", have.From))
+			return nil, errLocation(have)
 		}
 		if done, err := d.locationTo(ctx, have, want); err != nil || done {
 			return &want, err
@@ -278,7 +286,6 @@ func (w *work) left(m *catalog.LocationMove) (out []*catalog.Account) {
 			out = append(out, a)
 		}
 	}
-	slices.SortFunc(out, func(a, b *catalog.Account) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 

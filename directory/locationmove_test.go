@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,7 +198,11 @@ func TestR20LocationMoves(t *testing.T) {
 	h := newHouse(t, many)
 	now := clock.NewManual(time.Now())
 	h.south.directory.SetPace(now, 0)
-	_, err := h.south.directory.PromoteLocation(t.Context(), directory.Insisted{})
+	c, err := h.south.directory.CheckLocation(t.Context(), directory.Insisted{})
+	require.NoError(t, err)
+	require.Equal(t, directory.LocationProgress{Waiting: many, Alone: 1, Moving: map[string]int{}}, c.LocationProgress)
+	require.Zero(t, c.Move.RefusedCount)
+	_, err = h.south.directory.PromoteLocation(t.Context(), directory.Insisted{})
 	require.NoError(t, err)
 	for n := 0; !h.over(t, h.south); n++ {
 		require.Less(t, n, 100)
@@ -208,4 +213,61 @@ func TestR20LocationMoves(t *testing.T) {
 	m, p := h.progress(t, h.south)
 	require.True(t, m.Unplanned)
 	require.Equal(t, directory.LocationProgress{Moved: many, Alone: 1, Moving: map[string]int{}}, p)
+}
+
+// farther is a stamp whose commands go to another process of its location, as far as they can.
+type farther struct {
+	*stamp.Stamp
+	sent map[string]int
+}
+
+func (s *farther) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
+	p, ok := cmd.(ranges.Portable)
+	if !ok {
+		return s.Stamp.Submit(ctx, id, cmd)
+	}
+	s.sent[p.Kind()]++
+	there, err := directory.Commands()[p.Kind()](p.Encode())
+	if err == nil {
+		err = s.Stamp.Submit(ctx, id, there)
+	}
+	if err != nil {
+		return err
+	}
+	return p.DecodeResult(there.EncodeResult())
+}
+
+// R20: the plan of the unplanned failover of a location counts all accounts that would be refused, and names the first ones. Any
+// process of the location makes it: 250 accounts are looked at in a command. What is not such a command is refused.
+func TestR20LocationPlanIsBounded(t *testing.T) {
+	const many = directory.CheckMax + 30
+	h := newHouse(t, many)
+	for i := range many - 1 { // All but the last one.
+		a, err := h.south.directory.Account(t.Context(), h.name(i))
+		require.NoError(t, err)
+		row := *a
+		row.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true}
+		v, err := row.Encode()
+		require.NoError(t, err)
+		part := catalog.AccountPartition(row.Name)
+		stamptest.Submit(t, h.south.stamp, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error {
+			return tx.Local(part, change.Record{CommitTime: tx.Timestamp(0), Partition: part.Append(nil), Ops: []change.Op{{Value: v}}})
+		}))
+	}
+	far := &farther{h.south.stamp, map[string]int{}}
+	c, err := directory.NewDirectory(far, "north").CheckLocation(t.Context(), directory.Insisted{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"directory.checkPromotions": 2}, far.sent)
+	require.Equal(t, many-1, c.Move.RefusedCount)
+	require.Len(t, c.Move.Refused, catalog.LocationRefusedMax)
+	require.Equal(t, many, c.Waiting)
+
+	parse := directory.Commands()["directory.checkPromotions"]
+	_, err = parse([]byte(`{`))
+	require.Error(t, err)
+	_, err = parse([]byte(`{"names":["` + strings.Repeat(`a","`, directory.CheckMax) + `a"]}`))
+	require.ErrorContains(t, err, "a check of 251 accounts")
+	short, err := parse([]byte(`{"names":["acct0001"]}`))
+	require.NoError(t, err)
+	require.Error(t, short.DecodeResult([]byte(`[]`)))
 }

@@ -86,14 +86,23 @@ func (d *Directory) checkPart(ctx context.Context, name geo.Account) error {
 	}
 	ctx, cancel := d.within(ctx, operationWait)
 	defer cancel()
-	forks, err := d.frozen(ctx, name, a.GeoEpoch(), 0)
+	why, err := d.partOf(ctx, a)
 	if err != nil {
 		return nil //nolint:nilerr // See above.
 	}
-	if why := partial(a, d.stamp.Location(), partsOf(a, d.stamp.Route(), forks)); why != "" {
-		return storageerr.InvalidInput.Saying(why)
+	return why
+}
+
+// partOf returns why the copy of an account here is not promoted, if it may be a part only. err: the ranges do not answer.
+func (d *Directory) partOf(ctx context.Context, a *catalog.Account) (why, err error) {
+	forks, err := d.frozen(ctx, a.Name, a.GeoEpoch(), 0)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if s := partial(a, d.stamp.Location(), partsOf(a, d.stamp.Route(), forks)); s != "" {
+		why = storageerr.InvalidInput.Saying(s)
+	}
+	return why, nil
 }
 
 // CheckPromotion returns why PromoteAs would refuse to begin, nil if it would not. It changes nothing.

@@ -13,6 +13,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -20,9 +21,14 @@ import (
 type recovered struct {
 	directory.Stamp
 	once bool
+	// silent: it does not say.
+	silent bool
 }
 
 func (s *recovered) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) error {
+	if p, ok := cmd.(ranges.Portable); ok && s.silent && p.Kind() == "directory.freeze" {
+		return kv.ErrBusy
+	}
 	err := s.Stamp.Submit(ctx, r, cmd)
 	if p, ok := cmd.(ranges.Portable); err == nil && ok && s.once && r == table && p.Kind() == "directory.freeze" {
 		return p.DecodeResult(bytes.Replace(p.EncodeResult(), []byte(`"fork":{`), []byte(`"fork":{"recovered":true,`), 1))
@@ -163,4 +169,49 @@ func TestR20WhatIsAPart(t *testing.T) {
 	} {
 		require.ElementsMatch(t, c.want, directory.PartsOf(&c.a, c.forks), name)
 	}
+}
+
+// R4, R20: the plan of the unplanned failover of a location finds what that would refuse, by the same checks: a part of a copy,
+// unless an operator accepts it, and an account whose copy was deleted. It changes nothing.
+func TestR20LocationPlanFindsRefused(t *testing.T) {
+	a, s, _ := regains(t, 1<<62)
+	d := a.pair.south
+	check := func(by directory.Insisted) directory.LocationCheck {
+		c, err := d.CheckLocation(t.Context(), by)
+		require.NoError(t, err)
+		m, err := d.LocationMove(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, m, "a check begins nothing")
+		require.Empty(t, a.phase(t))
+		require.Equal(t, 1, c.Waiting)
+		return c
+	}
+	c := check(directory.Insisted{})
+	require.Equal(t, 1, c.Move.RefusedCount)
+	require.Equal(t, a.name, c.Move.Refused[0].Account)
+	require.Contains(t, c.Move.Refused[0].Why, "recovered with a loss")
+	require.Equal(t, d.CheckPromotion(t.Context(), a.name, directory.Insisted{}).Error(), c.Move.Refused[0].Why)
+	require.Zero(t, check(directory.Insisted{AcceptPart: true}).Move.RefusedCount)
+	s.once = false
+	require.Zero(t, check(directory.Insisted{}).Move.RefusedCount)
+
+	s.silent = true // The ranges do not say what they have.
+	c = check(directory.Insisted{})
+	require.Zero(t, c.Move.RefusedCount)
+	require.Equal(t, 1, c.Unchecked)
+	s.silent = false
+
+	row := *a.at(t)
+	row.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true}
+	a.store(t, row)
+	c = check(directory.Insisted{AcceptPart: true})
+	require.Equal(t, 1, c.Move.RefusedCount)
+	require.Contains(t, c.Move.Refused[0].Why, storageerr.OperationInProgress.Code)
+	row.Operation = nil
+	a.store(t, row)
+
+	_, err := d.PromoteLocation(t.Context(), directory.Insisted{})
+	require.NoError(t, err)
+	_, err = d.CheckLocation(t.Context(), directory.Insisted{})
+	requireCode(t, storageerr.OperationInProgress, err)
 }

@@ -44,12 +44,17 @@ func (p *port) failLocationOver(c echo.Context) error {
 		return invalid(verb, what, "without_witness goes with an unplanned failover")
 	case in.AcceptPart && in.Type != wire.FailoverUnplanned:
 		return invalid(verb, what, "accept_part goes with an unplanned failover")
-	case in.To != "" || in.DryRun || in.NotTaken || in.WithinSeconds < 0 || in.WithinSeconds > 0 && in.Type != wire.FailoverPlanned:
-		return invalid(verb, what, "beside type it has within_seconds of a planned failover, and without_witness and accept_part of an unplanned one")
+	case in.DryRun && in.Type != wire.FailoverUnplanned:
+		return invalid(verb, what, "dry_run goes with an unplanned failover")
+	case in.To != "" || in.NotTaken || in.WithinSeconds < 0 || in.WithinSeconds > 0 && in.Type != wire.FailoverPlanned:
+		return invalid(verb, what, "beside type it has within_seconds of a planned failover, and without_witness, accept_part and dry_run of an unplanned one")
 	}
 	out, err := p.c.FailLocationOver(c.Request().Context(), l, in)
 	if err != nil {
 		return failed(verb, what, err)
+	}
+	if in.DryRun {
+		return answer(c, http.StatusOK, out)
 	}
 	p.o.Log.Warn("an operator changes the failover of a location", "location", l, "type", in.Type)
 	return answer(c, http.StatusOK, out)

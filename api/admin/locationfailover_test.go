@@ -21,13 +21,13 @@ func TestLocationFailover(t *testing.T) {
 	for _, bad := range []string{
 		`{}`, `{"type":"move"}`, `{"type":"planned","to":"northcentralus"}`, `{"type":"planned","dry_run":true}`,
 		`{"type":"planned","without_witness":true}`, `{"type":"end","not_taken":true}`, `{"type":"end","within_seconds":3}`,
-		`{"type":"planned","within_seconds":-1}`,
+		`{"type":"planned","within_seconds":-1}`, `{"type":"end","dry_run":true}`,
 	} {
 		require.Equal(t, http.StatusBadRequest, post(bad), bad)
 	}
 	require.Equal(t, http.StatusForbidden, send(f, port, request(http.MethodGet, "/v1/locations/"+string(north)+"/failover", nil)).Code)
 	require.Empty(t, f.asked)
-	for _, good := range []string{`{"type":"planned","within_seconds":3}`, `{"type":"unplanned","without_witness":true}`, `{"type":"end"}`} {
+	for _, good := range []string{`{"type":"planned","within_seconds":3}`, `{"type":"unplanned","without_witness":true}`, `{"type":"unplanned","dry_run":true}`, `{"type":"end"}`} {
 		require.Equal(t, http.StatusOK, post(good), good)
 	}
 	answer := send(f, port, request(http.MethodGet, "/v1/locations/"+string(south)+"/failover", nil))

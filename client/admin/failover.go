@@ -15,7 +15,8 @@ type Failover struct {
 	Type string `json:"type"`
 	// To is the location that an unplanned failover makes the primary: the account's secondary where it is empty.
 	To geo.Location `json:"to,omitempty"`
-	// DryRun changes nothing: the answer is what an unplanned failover would lose, or has lost.
+	// DryRun changes nothing: the answer is what an unplanned failover would lose, or has lost; of a location, which accounts
+	// it would refuse.
 	DryRun bool `json:"dry_run,omitempty"`
 	// WithoutWitness has an unplanned failover not ask the witness, and one that waits for the witness go on (R21): an
 	// operator knows that the present primary takes no writes. Of no meaning without a witness.
@@ -117,6 +118,9 @@ type LocationFailover struct {
 	// Refused is how many accounts of this round were passed over, and RefusedAccounts are the first of them.
 	Refused         int               `json:"refused"`
 	RefusedAccounts []RefusedFailover `json:"refused_accounts,omitempty"`
+	// Unchecked, in the answer to a dry run, is how many accounts are not refused as far as is known: their ranges did not say
+	// in time whether their copies are whole. That is checked again before each is promoted.
+	Unchecked int `json:"unchecked,omitempty"`
 }
 
 // RefusedFailover is an account whose failover did not begin, and why.
@@ -141,7 +145,8 @@ func (c *Client) LocationFailover(ctx context.Context, l geo.Location) (Location
 }
 
 // FailLocationOver begins or ends a failover of all accounts: FailoverPlanned of those whose primary is l, FailoverUnplanned of
-// those whose secondary is l, without asking their primary; FailoverEnd ends the one that is under way at l.
+// those whose secondary is l, without asking their primary; FailoverEnd ends the one that is under way at l. The answer to a dry
+// run of an unplanned one has no Phase: Waiting accounts would move, but for those that are Refused.
 func (c *Client) FailLocationOver(ctx context.Context, l geo.Location, f Failover) (LocationFailover, error) {
 	return fetch[LocationFailover](ctx, c, http.MethodPost, locationPath(l), f)
 }

@@ -45,7 +45,8 @@ func (t *tool) failoverPlan() *cobra.Command {
 		Short: "Say what a failover of an account would do, and what blocks it",
 		Long: `plan changes nothing. It says to which location ACCOUNT would go, how far that one is by
 service, what has not arrived there, and what blocks a planned failover. With --location it says
-so of all accounts whose primary is LOCATION.`,
+so of all accounts whose primary is LOCATION, and which of them an unplanned failover would refuse,
+as the other location checks it: the first 20, and how many there are.`,
 		Example: `  antipodectl failover plan pictures
   antipodectl failover plan --location northcentralus
   antipodectl failover plan pictures --output json | jq .blocked`,
@@ -53,7 +54,13 @@ so of all accounts whose primary is LOCATION.`,
 	one := answer(t, func(ctx context.Context, args []string) (failoverPlan, error) {
 		return t.planFailover(ctx, geo.Account(args[0]))
 	}, writePlan)
-	all := answer(t, func(ctx context.Context, _ []string) (wholePlan, error) { return t.planWhole(ctx, whole, false) }, writeWholePlan)
+	all := answer(t, func(ctx context.Context, _ []string) (wholePlan, error) {
+		p, err := t.planWhole(ctx, whole, false)
+		if err == nil {
+			t.checkWhole(ctx, &p, admin.Failover{})
+		}
+		return p, err
+	}, writeWholePlan)
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if whole.from != "" {
 			return all(cmd, args)

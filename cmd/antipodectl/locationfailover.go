@@ -65,6 +65,10 @@ type wholePlan struct {
 	// Blocked keeps all accounts from moving, PassedOver single ones.
 	Blocked    []string `json:"blocked"`
 	PassedOver []string `json:"passed_over"`
+	// Unplanned is what the other location says of an unplanned failover; absent where it was not asked.
+	Unplanned *wholeCheck `json:"unplanned,omitempty"`
+	// runs: To does.
+	runs bool
 }
 
 // wholeService is how far one service of many accounts is.
@@ -99,8 +103,8 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s is %s", l.Name, l.State))
 			}
 		case p.To == "" || p.To == l.Name:
-			p.To = l.Name
-			if l.State != admin.Running {
+			p.To, p.runs = l.Name, l.State == admin.Running
+			if !p.runs {
 				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s is %s", l.Name, l.State))
 			}
 		}
@@ -121,7 +125,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 			continue
 		}
 		p.Accounts++
-		if a.Operation != "" {
+		if a.Operation != "" && !unplanned { // Of an unplanned one the other location says it: see checkWhole.
 			if passed++; passed <= passedOverMax {
 				p.PassedOver = append(p.PassedOver, fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation))
 			}
@@ -186,6 +190,7 @@ func writeWholePlan(w io.Writer, p wholePlan) {
 	for _, b := range p.PassedOver {
 		_, _ = fmt.Fprintf(w, "passed by  %s\n", b)
 	}
+	p.Unplanned.write(w)
 	writeBlocked(w, p.Blocked)
 }
 
@@ -204,11 +209,14 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 		return err
 	}
 	if dry {
+		if in.Type == admin.FailoverUnplanned {
+			t.checkWhole(ctx, &plan, in)
+		}
 		err := t.print(plan, func(w io.Writer) {
 			writeWholePlan(w, plan)
 			_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
 		})
-		return errors.Join(err, plan.refusal())
+		return errors.Join(err, plan.refusal(), plan.Unplanned.refusal(plan.From))
 	}
 	if err := plan.refusal(); err != nil {
 		return err
@@ -282,12 +290,7 @@ func writeWhole(w io.Writer, f admin.LocationFailover) {
 	if f.Reason != "" {
 		_, _ = fmt.Fprintf(w, "ended      %s\n", f.Reason)
 	}
-	for _, r := range f.RefusedAccounts {
-		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, r.Why)
-	}
-	if n := f.Refused - len(f.RefusedAccounts); n > 0 {
-		_, _ = fmt.Fprintf(w, "refused    %d more accounts\n", n)
-	}
+	writeRefused(w, f.RefusedAccounts, f.Refused)
 }
 
 // findWhole returns the failover of a location that is under way, or was last, and where.

@@ -178,6 +178,10 @@ func port(t *testing.T) *httptest.Server {
 	answer("POST /v1/locations/northcentralus/failover", 200, whole)
 	answer("GET /v1/locations/northcentralus/failover", 200, whole)
 	answer("GET /v1/locations/southcentralus/failover", 200, admin.LocationFailover{Moving: map[string]int{}})
+	answer("POST /v1/locations/southcentralus/failover", 200, admin.LocationFailover{ // To a dry run.
+		From: "northcentralus", To: "southcentralus", Type: admin.FailoverUnplanned, Waiting: 1, Moving: map[string]int{}, Refused: 1,
+		RefusedAccounts: []admin.RefusedFailover{{Account: "music", Why: "InvalidInput: a range was recovered with a loss"}},
+	})
 	answer("POST /v1/link/cut", 200, admin.Link{State: admin.LinkCut})
 	answer("POST /v1/link/heal", 200, admin.Link{State: admin.LinkUp})
 	answer("POST /v1/link/delay", 200, admin.Link{State: admin.LinkDelayed, DelaySeconds: 5})

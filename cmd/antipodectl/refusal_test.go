@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,8 +32,8 @@ func TestBlockedFailoverIsRefused(t *testing.T) {
 }
 
 // wholeServer answers the status of two locations; an account of the north has an operation under way. The failover of a
-// location is over at once, and counted.
-func wholeServer(t *testing.T, north, south admin.State, begun *int) string {
+// location is over at once, and counted. checked is the answer to a dry run of an unplanned one; empty: there is none.
+func wholeServer(t *testing.T, north, south admin.State, begun *int, checked admin.LocationFailover) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
@@ -48,7 +47,16 @@ func wholeServer(t *testing.T, north, south admin.State, begun *int) string {
 	})
 	for _, l := range []geo.Location{drillNorth, drillSouth} {
 		mux.HandleFunc("POST /v1/locations/"+string(l)+"/failover", func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
+			var in admin.Failover
+			_ = json.NewDecoder(r.Body).Decode(&in)
+			switch {
+			case in.DryRun && checked.From == "":
+				http.Error(w, `{"error":{"code":"Busy","message":"busy"}}`, http.StatusServiceUnavailable)
+				return
+			case in.DryRun:
+				_ = json.NewEncoder(w).Encode(checked)
+				return
+			}
 			*begun++
 			_ = json.NewEncoder(w).Encode(admin.LocationFailover{From: drillNorth, To: drillSouth, Phase: admin.LocationOver})
 		})
@@ -73,11 +81,11 @@ func TestBlockedLocationFailoverIsRefused(t *testing.T) {
 		{"unplanned", admin.Stopped, admin.Unreachable, "location southcentralus is unreachable"},
 	} {
 		begun := 0
-		url := wholeServer(t, c.north, c.south, &begun)
+		url := wholeServer(t, c.north, c.south, &begun, admin.LocationFailover{})
 		code, out, errOut := ctl(url, "failover", c.line, "--location", "northcentralus", "--dry-run", "--yes")
 		require.Zero(t, begun)
 		require.Contains(t, out, "nothing was changed")
-		require.Contains(t, out, "passed by  account pictures: an operation is under way: a bootstrap")
+		require.Equal(t, c.line == "planned", strings.Contains(out, "passed by  account pictures: an operation is under way: a bootstrap"))
 		require.Contains(t, errOut, c.blocked)
 		require.Equal(t, c.blocked != "", code == exitDiffers)
 
@@ -91,4 +99,41 @@ func TestBlockedLocationFailoverIsRefused(t *testing.T) {
 		require.Contains(t, errOut, "a failover of location northcentralus is blocked, nothing was changed: "+c.blocked)
 		require.Zero(t, begun)
 	}
+}
+
+// The plan of an unplanned failover of a location names the accounts that the other location would refuse, counts them, and ends
+// with exit code 1. It begins nothing. A location that cannot say keeps nobody from the failover itself.
+func TestWholePlanNamesRefusedAccounts(t *testing.T) {
+	checked := admin.LocationFailover{
+		From: drillNorth, To: drillSouth, Waiting: 30, Refused: 21, Unchecked: 4, Moving: map[string]int{},
+		RefusedAccounts: []admin.RefusedFailover{{Account: "pictures", Why: "a range was recovered with a loss"}},
+	}
+	begun := 0
+	url := wholeServer(t, admin.Stopped, admin.Running, &begun, checked)
+	for line, exits := range map[string]int{"unplanned": exitDiffers, "plan": exitOK} {
+		code, out, errOut := ctl(url, "failover", line, "--location", "northcentralus")
+		require.Equal(t, exits, code)
+		require.Contains(t, out, "unplanned  21 accounts would be refused\n")
+		require.Contains(t, out, "refused    account pictures: a range was recovered with a loss\n")
+		require.Contains(t, out, "refused    20 more accounts\n")
+		require.Contains(t, out, "unplanned  of 4 accounts it is not known: ranges do not answer\n")
+		if exits != exitOK {
+			require.Contains(t, errOut, "21 accounts of northcentralus would be refused, nothing was changed")
+		}
+		code, out, _ = ctl(url, "failover", line, "--location", "northcentralus", "--output", "json")
+		require.Equal(t, exits, code)
+		var p wholePlan
+		require.NoError(t, json.Unmarshal([]byte(out), &p))
+		require.Equal(t, 21, p.Unplanned.Refused)
+		require.Len(t, p.Unplanned.Accounts, 1)
+	}
+	require.Zero(t, begun)
+	code, out, _ := ctl(url, "failover", "planned", "--location", "northcentralus", "--dry-run")
+	require.Equal(t, exitDiffers, code)
+	require.NotContains(t, out, "would be refused", "of a planned one")
+
+	url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{})
+	code, out, errOut := ctl(url, "failover", "unplanned", "--location", "northcentralus")
+	require.Equal(t, exitOK, code, errOut)
+	require.Contains(t, out, "unplanned  which accounts would be refused is not known: ")
 }

@@ -43,8 +43,9 @@ has it end without effect until the copy is frozen and committed; after 2 minute
 it ends by itself.
 
 With --location all accounts whose primary is LOCATION move to the other location, which is asked;
---to names it where the port that answers does not know it. Losses are said by account: failover
-unplanned ACCOUNT --dry-run.`
+--to names it where the port that answers does not know it. Without --yes that one says which
+accounts it would refuse: the first 20, and how many; the exit code is 1 then. Losses are said by
+account: failover unplanned ACCOUNT --dry-run.`
 
 func (t *tool) failoverUnplanned() *cobra.Command {
 	var yes, dry, alone, part bool

@@ -73,6 +73,13 @@ func TestR19WholeLocation(t *testing.T) {
 		createTable(t, c, name(i))
 	}
 	client := adminClient(t, c)
+	begun = time.Now()
+	plan, err := client.FailLocationOver(t.Context(), South, wire.Failover{Type: wire.FailoverUnplanned, DryRun: true})
+	require.NoError(t, err)
+	require.Empty(t, plan.Phase, "nothing is begun")
+	require.Zero(t, plan.Refused+plan.Unchecked)
+	require.GreaterOrEqual(t, plan.Waiting, many)
+	t.Logf("the plan of an unplanned failover of %d accounts took %.1f s", plan.Waiting, time.Since(begun).Seconds())
 	for _, way := range []struct{ from, to geo.Location }{{North, South}, {South, North}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wrote sync.WaitGroup

@@ -52,6 +52,9 @@ func (l *Location) FailLocationOver(ctx context.Context, f wire.Failover) (out w
 	if _, err := l.Stamp(); err != nil {
 		return out, err
 	}
+	if f.DryRun {
+		return l.checkLocation(ctx, f)
+	}
 	switch f.Type {
 	case wire.FailoverPlanned:
 		_, err = l.Directory.MoveLocation(ctx, withinOf(f))
@@ -66,6 +69,21 @@ func (l *Location) FailLocationOver(ctx context.Context, f wire.Failover) (out w
 		return out, err
 	}
 	return l.LocationFailover(ctx)
+}
+
+// checkLocation describes what the unplanned failover of a location would meet.
+func (l *Location) checkLocation(ctx context.Context, f wire.Failover) (out wire.LocationFailover, err error) {
+	if f.Type != wire.FailoverUnplanned {
+		return out, storageerr.InvalidInput.Saying("a dry run is of an unplanned failover")
+	}
+	c, err := l.Directory.CheckLocation(ctx, insisted(f))
+	if err != nil {
+		return out, err
+	}
+	out = describeLocationMove(&c.Move)
+	out.Begun, out.Unchecked = wire.Time{}, c.Unchecked
+	out.Waiting, out.Moving, out.Moved, out.Alone = c.Waiting, c.Moving, c.Moved, c.Alone
+	return out, nil
 }
 
 // withinOf is how long a planned failover may take.

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+// wholeCheck is which accounts an unplanned failover of a location would refuse.
+type wholeCheck struct {
+	// Refused is how many, and Accounts are the first of them.
+	Refused  int                     `json:"refused"`
+	Accounts []admin.RefusedFailover `json:"refused_accounts"`
+	// Unchecked is how many are not refused as far as is known: see admin.LocationFailover.
+	Unchecked int `json:"unchecked,omitempty"`
+	// Unknown is why the location does not say.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// checkWhole asks the other location which accounts an unplanned failover would refuse, unless it does not run.
+func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) {
+	if !p.runs {
+		return
+	}
+	in.Type, in.DryRun = admin.FailoverUnplanned, true
+	now, err := t.client.FailLocationOver(ctx, p.To, in)
+	p.Unplanned = &wholeCheck{Refused: now.Refused, Accounts: now.RefusedAccounts, Unchecked: now.Unchecked}
+	if p.Unplanned.Accounts == nil {
+		p.Unplanned.Accounts = []admin.RefusedFailover{}
+	}
+	if err != nil {
+		p.Unplanned.Unknown = err.Error()
+	}
+}
+
+// write writes what an unplanned failover would refuse.
+func (c *wholeCheck) write(w io.Writer) {
+	switch {
+	case c == nil:
+	case c.Unknown != "":
+		_, _ = fmt.Fprintf(w, "unplanned  which accounts would be refused is not known: %s\n", c.Unknown)
+	default:
+		_, _ = fmt.Fprintf(w, "unplanned  %d accounts would be refused\n", c.Refused)
+		writeRefused(w, c.Accounts, c.Refused)
+		if c.Unchecked > 0 {
+			_, _ = fmt.Fprintf(w, "unplanned  of %d accounts it is not known: ranges do not answer\n", c.Unchecked)
+		}
+	}
+}
+
+// refusal is that an unplanned failover would refuse accounts; nil if it would not, as far as is known.
+func (c *wholeCheck) refusal(from geo.Location) error {
+	if c == nil || c.Refused == 0 {
+		return nil
+	}
+	return exitError{exitDiffers, fmt.Errorf("%d accounts of %s would be refused, nothing was changed", c.Refused, from)}
+}
+
+// writeRefused writes the first refused accounts, and how many there are beside them.
+func writeRefused(w io.Writer, list []admin.RefusedFailover, all int) {
+	for _, r := range list {
+		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, r.Why)
+	}
+	if n := all - len(list); n > 0 {
+		_, _ = fmt.Fprintf(w, "refused    %d more accounts\n", n)
+	}
+}
