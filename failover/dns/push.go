@@ -219,6 +219,11 @@ func (p *Pusher) account(ctx context.Context, name geo.Account) error {
 			}
 			said = outcomeForeign
 		}
+		if err == nil && (said == "" || said == outcomeDone) { // Else the account is not as e has it.
+			var clone string
+			clone, err = p.clone(ctx, e.Entry)
+			said = cmp.Or(clone, said)
+		}
 		if errors.Is(err, errRaced) && race < racesMax {
 			continue
 		}

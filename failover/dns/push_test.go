@@ -15,6 +15,7 @@ import (
 	msg "github.com/miekg/dns"
 	"github.com/stretchr/testify/require"
 
+	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
 )
@@ -44,7 +45,8 @@ func (o *outcomes) taken() []string {
 	return o.list
 }
 
-// standIn is a server that answers each message with a code, signed unless unsigned is set.
+// standIn is a server that answers each message with a code, signed unless unsigned is set. Records that answer adds to a
+// question are in the reply.
 func standIn(t *testing.T, secret string, answer func(m *msg.Msg) (code int, unsigned bool)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,6 +59,9 @@ func standIn(t *testing.T, secret string, answer func(m *msg.Msg) (code int, uns
 			m := new(msg.Msg)
 			m.SetReply(r)
 			code, unsigned := answer(r)
+			if r.Opcode == msg.OpcodeQuery {
+				m.Answer = r.Answer
+			}
 			if m.Rcode = code; w.TsigStatus() != nil {
 				m.Rcode, unsigned = msg.RcodeNotAuth, true
 			}
@@ -236,4 +241,28 @@ func TestPushEnds(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 	require.NoError(t, c.Close())
+}
+
+// A name of a clone that another one of ours writes between the look and the update is no foreign one; one that is in use for
+// something else is.
+func TestPushOfACloneRaces(t *testing.T) {
+	z, e := newZone(t), in("pictures", 3, north, catalog.RAGRS)
+	for there, want := range map[string]string{z.placeName(geo.Blob, south): "", "elsewhere.test.": outcomeForeign, "": outcomeForeign} {
+		updated := false
+		p, _, _ := newTestPusher(filled(t), z, standIn(t, key.Secret, func(m *msg.Msg) (int, bool) {
+			switch {
+			case m.Opcode == msg.OpcodeUpdate:
+				updated = true
+				return msg.RcodeYXDomain, false
+			case updated && there != "":
+				m.Answer = []msg.RR{&msg.CNAME{Hdr: z.header(m.Question[0].Name, msg.TypeCNAME), Target: there}}
+			}
+			return msg.RcodeSuccess, false
+		}), key)
+		said, err := p.clone(t.Context(), e)
+		require.NoError(t, err)
+		require.True(t, updated)
+		require.Equal(t, want, said, there)
+		p.peer.close()
+	}
 }
