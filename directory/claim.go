@@ -99,7 +99,9 @@ func (d *Directory) awaitWitness(ctx context.Context, of promoting) (again time.
 		return 0, errUnclaimed
 	}
 	until, known := d.registered.of(of)
-	if !known {
+	if !known || d.clock.Mono() >= until {
+		// Also at the end: the witness may have been restored meanwhile, from a file without the claim. Then this registers it again,
+		// and the leases that the witness has granted until now have to end, too.
 		until, err = d.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{name: p.Claim}, d.stamp.Location())
 		switch {
 		case errors.Is(err, ErrClaimed):

@@ -110,6 +110,47 @@ func TestR21PromotionWaitsForLeases(t *testing.T) {
 	}
 }
 
+// R21: a witness that is restored while a claim waits, from a file without it, has granted a lease to the primary that holds for
+// the account. It gets the claim again before the promotion goes on, which then waits for that lease, too. While it is away the
+// promotion waits.
+func TestR21RestoredWitnessGetsTheClaimAgain(t *testing.T) {
+	a, p := newWitnessed(t)
+	_, err := a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	require.NoError(t, a.resumed(t, 1))
+	require.Len(t, p.claims, 1)
+	clear(p.claims)
+	p.away = true
+	for a.clock.Mono() < p.over {
+		require.NoError(t, a.resumed(t, 1), "it does not ask before")
+	}
+	require.ErrorIs(t, a.resumed(t, 2), errPlace)
+	require.Equal(t, catalog.PromotionClaiming, a.phase(t))
+
+	p.away, p.over = false, a.clock.Mono()+10*time.Second
+	for a.clock.Mono() < p.over {
+		require.NoError(t, a.resumed(t, 1))
+		require.Equal(t, geo.EpochNumber(2), p.claims[a.name])
+		require.Equal(t, catalog.PromotionClaiming, a.phase(t))
+		a.requireGates(t, "south", a.name, frozenGate(0))
+	}
+	require.ErrorIs(t, a.resumed(t, 6), errLink)
+	require.Equal(t, geo.Epoch{Number: 2, Location: "south"}, a.at(t).GeoEpoch())
+
+	// Of a claim that is passed meanwhile the promotion ends.
+	a, p = newWitnessed(t)
+	_, err = a.pair.south.Promote(t.Context(), a.name)
+	require.NoError(t, err)
+	require.NoError(t, a.resumed(t, 1))
+	p.passed = true
+	for a.clock.Mono() < p.over {
+		require.NoError(t, a.resumed(t, 1))
+	}
+	require.NoError(t, a.resumed(t, 4))
+	require.Empty(t, a.phase(t))
+	require.Equal(t, geo.Location("north"), a.at(t).Primary)
+}
+
 // R21: while the witness is away a promotion waits, and ends with a reason that names it. Its claim may be registered, so
 // it is no more only once the witness has forgotten it; the account is the primary's meanwhile, and no later promotion
 // claims the same epoch.
