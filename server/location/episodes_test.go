@@ -3,6 +3,7 @@ package location
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,4 +60,13 @@ func TestEpisodesAreBounded(t *testing.T) {
 	require.Len(t, got, episodeEventsMax+1)
 	require.Equal(t, wire.Event{Kind: "unavailable", Reason: "7 more services changed: antipodectl status shows them"}, got[episodeEventsMax])
 	require.Empty(t, e.step(sample))
+}
+
+// The sampling takes a part of the time that does not grow with the number of accounts, and goes on however long a sample takes.
+func TestWatchPause(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: watchEvery, 50 * time.Millisecond: watchEvery, 100 * time.Millisecond: time.Second, time.Minute: watchMost,
+	} {
+		require.Equal(t, want, watchPause(took), took)
+	}
 }

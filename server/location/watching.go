@@ -6,13 +6,17 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/services/catalog"
 )
 
 const (
-	// watchEvery is how often the replication of the accounts is sampled for events. An episode
-	// shows from its second sample on.
+	// watchEvery is how often the replication of the accounts is sampled for events, where they are not so many that the samples
+	// would take more than a watchPart of the time; then it is more seldom, down to watchMost. An episode shows from its
+	// second sample on.
 	watchEvery = 500 * time.Millisecond
+	watchPart  = 10
+	watchMost  = 3 * time.Second
 	// syncSamples is how many samples of a Last Sync Time are kept to measure its speed: 5 s of them.
 	syncSamples = 11
 	// watchAccountsEvery is how often the list of accounts is read for that.
@@ -47,17 +51,15 @@ func (w *watching) start() {
 	w.lateAt, w.lately = 0, lately{}
 	w.l.Primary.SetLate(nil, w.l.o.OnHeld) // What was late before a stop may have arrived.
 	w.wg.Go(func() {
-		ticker := time.NewTicker(watchEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				w.sample(ctx)
-			}
+		for pause := watchEvery; clock.Wait(ctx, pause) == nil; {
+			pause = watchPause(w.sample(ctx))
 		}
 	})
+}
+
+// watchPause returns the pause after a sample that took a time.
+func watchPause(took time.Duration) time.Duration {
+	return min(max(watchEvery, watchPart*took), watchMost)
 }
 
 // stop ends the goroutine of start and waits for it.
@@ -69,12 +71,13 @@ func (w *watching) stop() {
 	}
 }
 
-// sample looks at every account once.
-func (w *watching) sample(ctx context.Context) {
+// sample looks at every account once, and returns how long that took.
+func (w *watching) sample(ctx context.Context) time.Duration {
 	w.readAccounts(ctx)
 	if ctx.Err() != nil {
-		return // The location stops, which is no state of an account.
+		return 0 // The location stops, which is no state of an account.
 	}
+	begun := w.l.o.Clock.Mono()
 	w.sampleSecondaries()
 	w.sampleCopies()
 	w.sampleFellOut()
@@ -82,6 +85,7 @@ func (w *watching) sample(ctx context.Context) {
 		w.lateAt = now + w.l.o.lateEvery()
 		w.sampleLate()
 	}
+	return w.l.o.Clock.Mono() - begun
 }
 
 // readAccounts reads the list of accounts now and then. While the catalog does not answer the old
