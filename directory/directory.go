@@ -2,8 +2,6 @@ package directory
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +62,7 @@ type Directory struct {
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
+	index      *index
 	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
 	idle   atomic.Uint64
 	counts counts
@@ -87,7 +86,7 @@ type Directory struct {
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s Stamp, other geo.Location) *Directory {
 	return &Directory{
-		stamp: &shared{s}, other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
+		stamp: &shared{s}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
 		onMove: func(Moved) {}, promotions: promotionTimes(),
 	}
 }
@@ -172,16 +171,16 @@ func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 
 // list lists the accounts of the catalog that keep returns true for. Only the snapshot is taken
 // under the lease (R5); the walk may take until ctx ends.
-func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) ([]*catalog.Account, error) {
-	snap, err := ranges.Snapshot(ctx, d.stamp, d.stamp.Route().Catalog())
+func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) (out []*catalog.Account, err error) {
+	err = d.each(ctx, func(kv.Snapshot) error { return nil }, func(i *indexed) {
+		if keep(i.account) {
+			out = append(out, i.account)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	out, err := catalog.Accounts(ctx, snap, &d.accounts)
-	if err = errors.Join(err, snap.Close()); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(out, func(a *catalog.Account) bool { return !keep(a) }), nil
+	return out, nil
 }
 
 // AccountIn reads an account, complete or not, from a state of the catalog: nil if there is none. It is shared and must not be

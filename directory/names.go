@@ -2,8 +2,6 @@ package directory
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +10,6 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/kv"
-	"antipode/stamp/ranges"
 )
 
 // Name is what is known of an account's place: its names lead to the location of the epoch, and to the
@@ -29,8 +26,8 @@ type Name struct {
 const namesPage = 1000
 
 // Names lists the complete accounts of a catalog that changed since a version: name servers ask twice a second. It
-// remembers the rows of the last walk over the catalog, and walks again only where that has changed since, so that it
-// is not a row's format that has to say when it changed. Methods may be called concurrently.
+// remembers the accounts of the last walk over them, so that it is not a row's format that has to say when it changed.
+// Methods may be called concurrently.
 //
 // A version is of one Names: it has its incarnation, by which another process's, or a former one's, is not taken for
 // its own.
@@ -40,8 +37,6 @@ type Names struct {
 
 	// turn has one element, which the call takes that uses the fields below: it may wait for the catalog.
 	turn chan struct{}
-	// walked is the version of the catalog that the last walk has at least, 0 for none.
-	walked kv.Version
 	// walk counts the walks that found a change; it is the version that answers have.
 	walk uint64
 	// names are all that was found, in their sequence; rows are their rows. A name stays: accounts cannot be
@@ -53,8 +48,8 @@ type Names struct {
 // walkedName is a row as a walk found it.
 type walkedName struct {
 	Name
-	// sum is that of the stored row, so that one that did not change is not decoded.
-	sum [sha256.Size]byte
+	// account is what the index had: another one, where the row was read again.
+	account *catalog.Account
 	// changed is the walk that found it changed.
 	changed uint64
 }
@@ -116,58 +111,24 @@ func (n *Names) parse(version string) (walk uint64, known bool) {
 	return walk, true
 }
 
-// update walks over the catalog unless it is as it was at the last walk.
+// update walks over the accounts of the catalog.
 func (n *Names) update(ctx context.Context) error {
-	var snap kv.Snapshot
-	var version kv.Version
-	err := n.d.stamp.Read(ctx, n.d.stamp.Route().Catalog(), func(s ranges.State) error {
-		var err error
-		if snap != nil { // The lease had ended: what this run reads is later.
-			err = snap.Close()
-			snap = nil
-		}
-		// Before the snapshot: that may be newer than the version, never older.
-		if version = s.Version(); err == nil && (version == 0 || version != n.walked) {
-			snap = s.Snapshot()
-		}
-		return err
-	})
-	if err != nil || snap == nil {
-		if snap != nil {
-			err = errors.Join(err, snap.Close())
-		}
-		return err
-	}
-	err = n.take(ctx, snap)
-	if err = errors.Join(err, snap.Close()); err == nil {
-		n.walked = version
-	}
-	return err
-}
-
-// take walks over a state of the catalog. One that ends early leaves what it has found: that is true, too.
-func (n *Names) take(ctx context.Context, snap kv.Snapshot) error {
 	walk, before := n.walk+1, len(n.names)
-	err := catalog.EachAccount(ctx, snap, func(name geo.Account, stored []byte) error {
-		sum := sha256.Sum256(stored)
-		row := n.rows[name]
-		if row != nil && row.sum == sum {
-			return nil
-		}
-		a, err := catalog.ParseAccount(stored)
-		if err != nil || !a.Active {
-			return err
+	err := n.d.each(ctx, func(kv.Snapshot) error { return nil }, func(i *indexed) {
+		a := i.account
+		row := n.rows[a.Name]
+		if !a.Active || row != nil && row.account == a {
+			return
 		}
 		now := Name{a.Name, a.GeoEpoch(), a.Secondary, a.Redundancy}
 		if row == nil {
 			row = &walkedName{}
-			n.rows[name] = row
-			n.names = append(n.names, name)
+			n.rows[a.Name] = row
+			n.names = append(n.names, a.Name)
 		}
-		if row.sum = sum; row.Name != now {
+		if row.account = a; row.Name != now {
 			row.Name, row.changed, n.walk = now, walk, walk
 		}
-		return nil
 	})
 	if len(n.names) > before {
 		slices.Sort(n.names)

@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
 
@@ -94,36 +95,24 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 // work lists the complete accounts, what is under way for those whose primary is this location, and the promotions.
 func (d *Directory) work(ctx context.Context) (w *work, err error) {
 	w = &work{here: d.stamp.Location()}
-	snap, err := ranges.Snapshot(ctx, d.stamp, d.stamp.Route().Catalog())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	if w.location, err = catalog.GetLocationMove(snap); err != nil {
-		return nil, err
-	}
-	all, err := catalog.Accounts(ctx, snap, &d.accounts)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range all {
+	err = d.each(ctx, func(s kv.Snapshot) (err error) {
+		w.location, err = catalog.GetLocationMove(s)
+		return err
+	}, func(i *indexed) {
+		a := i.account
 		if !a.Active {
-			continue
+			return
 		}
 		w.all = append(w.all, a)
-		if a.Primary == w.here {
-			if a.Operation != nil {
-				w.list = append(w.list, a)
-			}
-			continue
+		switch {
+		case a.Primary == w.here && a.Operation != nil:
+			w.list = append(w.list, a)
+		case a.Primary != w.here && i.promotion != nil:
+			w.promotions = append(w.promotions, promoting{a, i.promotion})
 		}
-		p, err := catalog.GetPromotion(snap, a.Name)
-		if err != nil {
-			return nil, err
-		}
-		if p != nil {
-			w.promotions = append(w.promotions, promoting{a, p})
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return w, nil
 }

@@ -10,7 +10,7 @@ import (
 	"antipode/geo"
 )
 
-// The names of an account's clone follow the account in an update of their own. What somebody else keeps at them does not
+// The names of an account's clone follow the account in a second update. What somebody else keeps at them does not
 // keep the account's names from following a failover. They have no epoch record: the prerequisite is that of the account, as
 // it is pushed, so that one that knows an older epoch changes nothing.
 

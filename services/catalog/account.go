@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -86,21 +85,4 @@ func GetAccount(get kv.Getter, name geo.Account) (*Account, error) {
 		return nil, storageerr.AccountNotFound
 	}
 	return ParseAccount(v)
-}
-
-// Accounts returns all accounts by name, complete ones or not: see EachAccount. Those that were decoded before and have not
-// changed are taken from the cache: each step of the failover of a location looks at all accounts. They are shared and not to
-// be changed.
-func Accounts(ctx context.Context, r kv.Reader, from *Cache[Account]) (out []*Account, err error) {
-	key := make([]byte, 0, 64)
-	err = EachAccount(ctx, r, func(name geo.Account, stored []byte) error {
-		key = AccountPartition(name).Append(key[:0])
-		a, err := from.Row(key, stored, ParseAccount)
-		out = append(out, a)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }

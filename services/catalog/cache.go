@@ -58,20 +58,6 @@ func (c *Cache[T]) Get(s kv.Versioned, key []byte, parse func([]byte) (*T, error
 	return d.row, nil
 }
 
-// Row returns the row of a key as parse decodes its stored form, which the caller has read. A walk over all rows so decodes
-// those alone that have changed.
-func (c *Cache[T]) Row(key, raw []byte, parse func([]byte) (*T, error)) (*T, error) {
-	if d, hit := c.find(key); hit && d.raw == string(raw) {
-		return d.row, nil
-	}
-	row, err := parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	c.keep(string(key), decoded[T]{raw: string(raw), row: row})
-	return row, nil
-}
-
 // find returns what was kept of a key, and keeps that on.
 func (c *Cache[T]) find(key []byte) (d decoded[T], hit bool) {
 	c.mu.RLock()

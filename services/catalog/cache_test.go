@@ -92,27 +92,3 @@ func TestCacheIsBounded(t *testing.T) {
 	get(1)
 	require.Equal(t, 3*cacheMax+1, s.reads)
 }
-
-// A walk over as many rows as a generation has decodes those that have changed since the last one, and no other one.
-func TestWalkDecodesWhatChanged(t *testing.T) {
-	var c Cache[string]
-	parsed := 0
-	walk := func(value func(i int) string) {
-		for i := range generation {
-			row, err := c.Row([]byte(strconv.Itoa(i)), []byte(value(i)), func(b []byte) (*string, error) {
-				parsed++
-				return parse(b)
-			})
-			require.NoError(t, err)
-			require.Equal(t, value(i), *row)
-		}
-	}
-	walk(func(int) string { return "a" })
-	require.Equal(t, generation, parsed)
-	for range 3 {
-		walk(func(int) string { return "a" })
-	}
-	require.Equal(t, generation, parsed)
-	walk(func(i int) string { return map[bool]string{true: "b", false: "a"}[i == 7] })
-	require.Equal(t, generation+1, parsed)
-}

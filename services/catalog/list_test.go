@@ -195,17 +195,18 @@ func TestAccounts(t *testing.T) {
 	}
 	// Rows of which the account's name is followed by a container's are passed in one step too.
 	r[string(keys.AppendContainer(nil, geo.Catalog, "other", "c", keys.Generation{}))+string(keys.AppendString(nil, "o"))] = []byte("value")
-	all, err := Accounts(t.Context(), &limited{r, t, len(want) + 2}, new(Cache[Account]))
-	require.NoError(t, err)
 	var got []geo.Account
-	for _, a := range all {
-		got = append(got, a.Name)
-	}
+	require.NoError(t, EachAccount(t.Context(), &limited{r, t, len(want) + 2}, func(name geo.Account, stored []byte) error {
+		a, err := ParseAccount(stored)
+		require.NoError(t, err)
+		require.Equal(t, name, a.Name)
+		got = append(got, name)
+		return nil
+	}))
 	require.Equal(t, want, got)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	_, err = Accounts(gone, r, new(Cache[Account]))
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, EachAccount(gone, r, func(geo.Account, []byte) error { return nil }), context.Canceled)
 }
 
 // New metadata replaces the old, moves Last-Modified, and leaves the generation.

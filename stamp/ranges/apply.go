@@ -84,6 +84,7 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 
 func (m *Machine) setOps(batch *state.Batch, r *change.Record) error {
 	m.changed = true
+	m.recent.touch(r.Partition)
 	key := append(make([]byte, 0, len(r.Partition)+64), r.Partition...)
 	for _, op := range r.Ops {
 		key = append(key[:len(r.Partition)], op.Row...)

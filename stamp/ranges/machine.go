@@ -58,6 +58,8 @@ type Machine struct {
 	changed bool
 	// wiped are the spans that the current Apply wipes.
 	wiped []state.Span
+	// recent are the newest changes of the catalog.
+	recent recent
 }
 
 // Applied is what one entry did.
@@ -147,7 +149,14 @@ var histories atomic.Uint64
 // changedAt moves the version to the applied index. An index alone does not name the data: a stamp that was wiped, or a range
 // that was recovered with loss, has other entries under the same indexes, and who caches rows may outlive both. The
 // upper 24 bits are the machine's history, so that an index may have 40.
-func (m *Machine) changedAt() { m.version.Store(m.history<<40 | m.applied.Index) }
+func (m *Machine) changedAt() {
+	version := m.history<<historyShift | m.applied.Index
+	m.recent.committed(version)
+	m.version.Store(version)
+}
+
+// historyShift is how many bits of a version are the index.
+const historyShift = 40
 
 // commit commits the batch of an Apply and moves the version with its data.
 func (m *Machine) commit(batch *state.Batch) error {

@@ -113,7 +113,7 @@ func (m *Machine) applyWipe(batch *state.Batch, body []byte) error {
 	if err != nil {
 		return err
 	}
-	m.changed = true
+	m.changed, m.recent.wiped = true, true
 	m.wiped = append(m.wiped, state.Span{Lower: bytes.Clone(lower), Upper: bytes.Clone(upper)})
 	return batch.DeleteRange(lower, upper)
 }
