@@ -55,18 +55,20 @@ func (s *Sim) look(m *member, p keys.Partition, stale bool) map[string]string {
 	} else {
 		s.checkKept(a, p, who, rows)
 	}
-	unread := a.forks > 0 && s.container(p).deleted // Nobody reads it any more, and so nothing of it is rewound.
-	if len(rows) > 0 && !versions[hashRows(rows)] && !unread {
+	if len(rows) > 0 && !versions[hashRows(rows)] && !s.unread(p) {
 		s.fail(fmt.Errorf("%w: %s %s at %s: %q", ErrNeverHad, p.Account, p.Object, who, rows))
 	}
 	s.checkContent(m, p, rows)
 	return rows
 }
 
-// checkContent checks what the rows of a partition on a replica hold. Of a deleted container an image leaves rows out, so
-// that a location to which its account has moved may have some of them alone; nobody reads it any more.
+// unread reports whether nobody reads a partition any more, and a location may have some of its rows alone: its container is
+// deleted, and its account has moved there. An image leaves rows of such a container out, and nothing of it is rewound.
+func (s *Sim) unread(p keys.Partition) bool { return s.account(p.Account).moved > 0 && s.container(p).deleted }
+
+// checkContent checks what the rows of a partition on a replica hold.
 func (s *Sim) checkContent(m *member, p keys.Partition, rows map[string]string) {
-	if s.account(p.Account).moved > 0 && s.container(p).deleted {
+	if s.unread(p) {
 		return
 	}
 	s.checkWhole(fmt.Sprintf("%s-%d", m.l.name, m.id), p, rows)
