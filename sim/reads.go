@@ -64,7 +64,9 @@ func (s *Sim) look(m *member, p keys.Partition, stale bool) map[string]string {
 
 // unread reports whether nobody reads a partition any more, and a location may have some of its rows alone: its container is
 // deleted, and its account has moved there. An image leaves rows of such a container out, and nothing of it is rewound.
-func (s *Sim) unread(p keys.Partition) bool { return s.account(p.Account).moved > 0 && s.container(p).deleted }
+func (s *Sim) unread(p keys.Partition) bool {
+	return s.account(p.Account).moved > 0 && s.container(p).deleted
+}
 
 // checkContent checks what the rows of a partition on a replica hold.
 func (s *Sim) checkContent(m *member, p keys.Partition, rows map[string]string) {
