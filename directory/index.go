@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -14,10 +15,10 @@ import (
 )
 
 // index is what was read of all accounts of a catalog. It walks over all of them once, and then reads those alone that have
-// changed since: each step of the failover of a location looks at all accounts. Calls use it in turn.
+// changed since: each step of the failover of a location looks at all accounts.
 type index struct {
-	// turn has one element, which the call takes that uses the fields below: it may wait for the catalog.
-	turn chan struct{}
+	// mu is never held while a call waits for the catalog.
+	mu sync.Mutex
 	// version is that of the data which it has at least, 0 for none.
 	version kv.Version
 	// names are those of rows, in their sequence.
@@ -32,22 +33,39 @@ type indexed struct {
 	promotion *catalog.Promotion
 }
 
-func newIndex() *index {
-	x := &index{turn: make(chan struct{}, 1), rows: map[geo.Account]*indexed{}}
-	x.turn <- struct{}{}
-	return x
+func newIndex() *index { return &index{rows: map[geo.Account]*indexed{}} }
+
+func (x *index) since() kv.Version {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.version
 }
 
-// each calls f with all accounts of the catalog by name, complete ones or not, and before that with the state that they are
-// of, or of which they are newer.
-func (d *Directory) each(ctx context.Context, first func(kv.Snapshot) error, f func(*indexed)) (err error) {
-	x := d.index
-	select {
-	case <-x.turn:
-	case <-ctx.Done():
-		return ctx.Err()
+// eachTries is how often a call reads the catalog, if others change the index meanwhile, until it reads all of it.
+const eachTries = 4
+
+// each calls f with all accounts of the catalog by name, complete ones or not, and before that first, perhaps more than once,
+// with the state that they are of.
+func (d *Directory) each(ctx context.Context, first func(kv.Snapshot) error, f func(*indexed)) error {
+	for try := 1; ; try++ {
+		all, current, err := d.read(ctx, first, try == eachTries)
+		if err != nil {
+			return err
+		}
+		if !current {
+			continue
+		}
+		for _, i := range all {
+			f(i)
+		}
+		return nil
 	}
-	defer func() { x.turn <- struct{}{} }()
+}
+
+// read reads the catalog as it is into the index; current is false if another call has done so meanwhile, of a state that may
+// be an earlier or a later one, unless all is to be read.
+func (d *Directory) read(ctx context.Context, first func(kv.Snapshot) error, whole bool) (all []*indexed, current bool, err error) {
+	since := d.index.since()
 	var snap kv.Snapshot
 	var now kv.Version
 	var changed []string
@@ -56,29 +74,36 @@ func (d *Directory) each(ctx context.Context, first func(kv.Snapshot) error, f f
 		if snap != nil { // The lease had ended: this state is a later one.
 			err = snap.Close()
 		}
-		now, changed, known = s.Changed(x.version)
+		now, changed, known = s.Changed(since)
 		snap = s.Snapshot() // Afterwards: it has what has changed.
 		return err
 	})
 	if snap == nil {
-		return err
+		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
 	if err == nil {
 		err = first(snap)
 	}
-	if err == nil {
-		err = x.update(ctx, snap, changed, known)
-	}
 	if err != nil {
-		x.version = 0 // Rows may be read of which it is not known.
-		return err
+		return nil, false, err
+	}
+	x := d.index
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.version != since && !whole {
+		return nil, false, nil
+	}
+	x.version = 0 // Until all is read.
+	if err := x.update(ctx, snap, changed, known && !whole); err != nil {
+		return nil, false, err
 	}
 	x.version = now
-	for _, name := range x.names {
-		f(x.rows[name])
+	all = make([]*indexed, len(x.names))
+	for i, name := range x.names {
+		all[i] = x.rows[name]
 	}
-	return nil
+	return all, true, nil
 }
 
 // update reads what has changed, or all if that is not known.

@@ -1,6 +1,8 @@
 package directory_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,4 +77,46 @@ func TestR5IndexFollowsTheCatalog(t *testing.T) {
 	local(h.name(0), change.Op{Delete: true})
 	require.NotContains(t, accounts(), h.name(0))
 	require.Len(t, accounts(), 4)
+}
+
+// held is a stamp whose first read waits until it is let go.
+type held struct {
+	directory.Stamp
+	first atomic.Bool
+	waits chan struct{}
+	let   chan struct{}
+}
+
+func (h *held) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) error) error {
+	return h.Stamp.Read(ctx, r, func(s ranges.State) error {
+		err := f(s)
+		if h.first.CompareAndSwap(false, true) {
+			close(h.waits)
+			<-h.let
+		}
+		return err
+	})
+}
+
+// R5: a call that waits for the catalog holds up no other one, and what it has read before others have read more does not come
+// back.
+func TestR5IndexIsNotHeld(t *testing.T) {
+	h := newHouse(t, 3)
+	s := &held{Stamp: h.south.stamp, waits: make(chan struct{}), let: make(chan struct{})}
+	d := directory.NewDirectory(s, "north")
+	of := func() int {
+		list, err := d.Accounts(t.Context())
+		require.NoError(t, err)
+		return len(list)
+	}
+	late := make(chan int)
+	go func() { late <- of() }()
+	<-s.waits
+	before := of()
+	_, err := h.south.directory.CreateAs(t.Context(), directory.Wanted{Name: "acct0000a", Redundancy: catalog.LRS})
+	require.NoError(t, err)
+	require.Equal(t, before+1, of())
+	close(s.let)
+	require.Equal(t, before+1, <-late)
+	require.Equal(t, before+1, of())
 }

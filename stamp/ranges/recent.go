@@ -58,7 +58,7 @@ func (s State) Changed(since kv.Version) (now kv.Version, partitions []string, k
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	now = s.Version()
-	if uint64(since)>>historyShift != uint64(now)>>historyShift || uint64(since) < m.recent.floor {
+	if since == 0 || uint64(since)>>historyShift != uint64(now)>>historyShift || uint64(since) < m.recent.floor {
 		return now, nil, false
 	}
 	for i := len(m.recent.list) - 1; i >= 0 && m.recent.list[i].version > uint64(since); i-- {
