@@ -178,19 +178,23 @@ func (c *keepLost) after(tx *ranges.Tx, s geo.Stream) (after geo.Seq, why string
 		return trimmed.Seq, why
 	}
 	at := c.Fork.Of(s.Lane)
+	begins := func() bool {
+		if head.Seq > at.Seq {
+			before, ok, err := tx.Before(s, at.Seq+1)
+			return err == nil && ok && before == geo.Head{Seq: at.Seq, Hash: at.Hash}
+		}
+		return head == geo.Head{Seq: at.Seq, Hash: at.Hash}
+	}
 	switch {
+	case at.Stopped.Stands() && trimmed.Seq <= at.Seq && begins(): // What it had applied before is not lost.
+		return at.Seq, lostStopped
 	case at.Stopped != change.NotStopped:
 		return trimmed.Seq, lostStopped
 	case head.Seq < max(at.Seq, at.Behind): // Behind: a head that this location has said to be committed.
 		return trimmed.Seq, lostBack
 	case trimmed.Seq > at.Seq:
 		return trimmed.Seq, lostTrimmed
-	case head.Seq > at.Seq:
-		if before, ok, err := tx.Before(s, at.Seq+1); err == nil && ok {
-			head = before
-		}
-	}
-	if head != (geo.Head{Seq: at.Seq, Hash: at.Hash}) {
+	case !begins():
 		return trimmed.Seq, lostOther
 	}
 	return at.Seq, ""
