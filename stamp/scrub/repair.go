@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// repairBatch is how many chunks one step copies.
+	// repairBatch is how many chunks of either kind one step copies.
 	repairBatch = 32
 	// repairAgain is how long the repair waits after no peer had an intact copy.
 	repairAgain = time.Minute
@@ -17,19 +17,17 @@ const (
 
 // repairStep copies from the peers some of the chunks that are damaged or missing here. A copy
 // counts only if it has the length and the CRC of the reference, so a peer whose own copy is
-// damaged is skipped; and only once it is durable. A chunk that no peer has now waits, behind the others.
+// damaged is skipped; and only once it is durable. A chunk that no peer has now waits: a missing one behind the others, and
+// a damaged one, which the store names again, does not hold up those that are missing.
 func (s *Scrubber) repairStep(ctx context.Context) time.Duration {
 	refs := s.o.Chunks.Damaged(repairBatch)
-	missing := len(refs) == 0
-	if missing {
-		k := min(len(s.missing), repairBatch)
-		refs, s.missing = s.missing[:k:k], s.missing[k:]
-	}
+	damaged, k := len(refs), min(len(s.missing), repairBatch)
+	refs, s.missing = append(refs, s.missing[:k]...), s.missing[k:]
 	if len(refs) == 0 {
 		return min(damagePoll, s.o.Period)
 	}
 	repaired, waiting, bytes, failed := 0, 0, 0, error(nil)
-	for _, ref := range refs {
+	for i, ref := range refs {
 		if ctx.Err() != nil {
 			return damagePoll
 		}
@@ -39,7 +37,7 @@ func (s *Scrubber) repairStep(ctx context.Context) time.Duration {
 		if err := s.o.Node.Copy(ref); err != nil {
 			failed = err
 			waiting++
-			if missing && !slices.Contains(s.missing, ref) { // The log and a row may both name it.
+			if i >= damaged && !slices.Contains(s.missing, ref) { // The log and a row may both name it.
 				s.missing = append(s.missing, ref)
 			}
 			continue

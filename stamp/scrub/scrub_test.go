@@ -30,7 +30,8 @@ type disk struct {
 	complete bool
 	version  uint64
 	applied  uint64
-	peers    bool // they have every chunk
+	peers    bool         // they have every chunk but those that are damaged
+	damaged  []extent.Ref // here, and nobody has them intact
 	swept    int
 	calls    []string
 }
@@ -42,7 +43,7 @@ func (d *disk) record(format string, args ...any) {
 // As scrub.Chunks.
 
 func (d *disk) Scrub(context.Context) (extent.Ref, error)    { return extent.Ref{}, io.EOF }
-func (d *disk) Damaged(int) []extent.Ref                     { return nil }
+func (d *disk) Damaged(int) []extent.Ref                     { return slices.Clone(d.damaged) }
 func (d *disk) Durable(id extent.ChunkID) bool               { return d.held[id] }
 func (d *disk) Sync(context.Context) error                   { return nil }
 func (d *disk) BeginRound()                                  { d.record("walk begins") }
@@ -59,7 +60,7 @@ func (d *disk) NamesComplete() (uint64, bool)    { return d.version, d.complete 
 func (d *disk) Quarantine(store string, _ error) { d.record("quarantine %s", store) }
 func (d *disk) Repaired(chunks, _ int)           { d.record("repaired %d", chunks) }
 func (d *disk) Copy(ref extent.Ref) error {
-	if !d.peers {
+	if !d.peers || slices.Contains(d.damaged, ref) {
 		return errors.New("no peer has it")
 	}
 	d.held[ref.ID] = true
@@ -157,6 +158,19 @@ func TestMissingChunksWaitForTheirPeers(t *testing.T) {
 		s.collectStep(t.Context())
 	}
 	require.Equal(t, []string{"walk begins", "walk ends"}, d.calls)
+	require.Empty(t, s.missing)
+}
+
+// A damaged chunk that no peer has intact, for ever, does not keep those from their repair that are missing, and is not taken
+// for one of them.
+func TestDamagedChunkDoesNotHoldUpMissingOnes(t *testing.T) {
+	d := newDisk()
+	d.peers, d.damaged = true, []extent.Ref{extent.NewRef(extent.ChunkID{2}, nil)}
+	s, _ := run(t, d, Options{Ranges: oneRange(d)})
+	s.mark([]extent.Ref{d.named})
+	require.Equal(t, repairAgain, s.repairStep(t.Context()))
+	require.True(t, d.held[d.named.ID])
+	require.Equal(t, []string{"repaired 1"}, d.calls)
 	require.Empty(t, s.missing)
 }
 
