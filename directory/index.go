@@ -24,6 +24,8 @@ type index struct {
 	// names are those of rows, in their sequence.
 	names []geo.Account
 	rows  map[geo.Account]*indexed
+	// all are those of rows by name, nil until they are listed after a change. It is shared and not to be changed.
+	all []*indexed
 }
 
 // indexed is what a catalog has of an account. It is shared and not to be changed.
@@ -47,19 +49,22 @@ const eachTries = 4
 // each calls f with all accounts of the catalog by name, complete ones or not, and before that first, perhaps more than once,
 // with the state that they are of.
 func (d *Directory) each(ctx context.Context, first func(kv.Snapshot) error, f func(*indexed)) error {
-	for try := 1; ; try++ {
-		all, current, err := d.read(ctx, first, try == eachTries)
-		if err != nil {
-			return err
-		}
-		if !current {
-			continue
-		}
-		for _, i := range all {
-			f(i)
-		}
-		return nil
+	all, err := d.listed(ctx, first)
+	if err != nil {
+		return err
 	}
+	for _, i := range all {
+		f(i)
+	}
+	return nil
+}
+
+// listed returns what each calls f with: the same slice as before where no account has changed. It is not to be changed.
+func (d *Directory) listed(ctx context.Context, first func(kv.Snapshot) error) (all []*indexed, err error) {
+	for try, current := 1, false; err == nil && !current; try++ {
+		all, current, err = d.read(ctx, first, try == eachTries)
+	}
+	return all, err
 }
 
 // read reads the catalog as it is into the index; current is false if another call has done so meanwhile, of a state that may
@@ -99,17 +104,19 @@ func (d *Directory) read(ctx context.Context, first func(kv.Snapshot) error, who
 		return nil, false, err
 	}
 	x.version = now
-	all = make([]*indexed, len(x.names))
-	for i, name := range x.names {
-		all[i] = x.rows[name]
+	if x.all == nil {
+		x.all = make([]*indexed, len(x.names))
+		for i, name := range x.names {
+			x.all[i] = x.rows[name]
+		}
 	}
-	return all, true, nil
+	return x.all, true, nil
 }
 
 // update reads what has changed, or all if that is not known.
 func (x *index) update(ctx context.Context, snap kv.Snapshot, changed []string, known bool) error {
 	if !known {
-		x.names, x.rows = nil, map[geo.Account]*indexed{}
+		x.names, x.rows, x.all = nil, map[geo.Account]*indexed{}, nil
 		return catalog.EachAccount(ctx, snap, func(name geo.Account, _ []byte) error { return x.read(snap, name) })
 	}
 	seen := map[geo.Account]bool{}
@@ -131,6 +138,7 @@ func (x *index) update(ctx context.Context, snap kv.Snapshot, changed []string, 
 
 // read reads the rows of an account.
 func (x *index) read(snap kv.Snapshot, name geo.Account) error {
+	x.all = nil
 	a, err := catalog.GetAccount(snap, name)
 	if err != nil && !errors.Is(err, storageerr.AccountNotFound) {
 		return err

@@ -37,6 +37,8 @@ type Names struct {
 
 	// turn has one element, which the call takes that uses the fields below: it may wait for the catalog.
 	turn chan struct{}
+	// walked is what the last walk was over.
+	walked []*indexed
 	// walk counts the walks that found a change; it is the version that answers have.
 	walk uint64
 	// names are all that was found, in their sequence; rows are their rows. A name stays: accounts cannot be
@@ -111,14 +113,18 @@ func (n *Names) parse(version string) (walk uint64, known bool) {
 	return walk, true
 }
 
-// update walks over the accounts of the catalog.
+// update walks over the accounts of the catalog, unless none has changed since the last walk.
 func (n *Names) update(ctx context.Context) error {
+	all, err := n.d.listed(ctx, func(kv.Snapshot) error { return nil })
+	if err != nil || len(all) == 0 || len(n.walked) > 0 && &all[0] == &n.walked[0] {
+		return err
+	}
 	walk, before := n.walk+1, len(n.names)
-	err := n.d.each(ctx, func(kv.Snapshot) error { return nil }, func(i *indexed) {
+	for _, i := range all {
 		a := i.account
 		row := n.rows[a.Name]
 		if !a.Active || row != nil && row.account == a {
-			return
+			continue
 		}
 		now := Name{a.Name, a.GeoEpoch(), a.Secondary, a.Redundancy}
 		if row == nil {
@@ -129,9 +135,10 @@ func (n *Names) update(ctx context.Context) error {
 		if row.account = a; row.Name != now {
 			row.Name, row.changed, n.walk = now, walk, walk
 		}
-	})
+	}
 	if len(n.names) > before {
 		slices.Sort(n.names)
 	}
-	return err
+	n.walked = all
+	return nil
 }
