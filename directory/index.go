@@ -47,7 +47,7 @@ func (x *index) since() kv.Version {
 const eachTries = 4
 
 // each calls f with all accounts of the catalog by name, complete ones or not, and before that first, perhaps more than once,
-// with the state that they are of.
+// with the state that they are of, or a later one: what is committed while the call begins may be missing in them alone.
 func (d *Directory) each(ctx context.Context, first func(kv.Snapshot) error, f func(*indexed)) error {
 	all, err := d.listed(ctx, first)
 	if err != nil {
