@@ -106,8 +106,11 @@ func (c *Container) effect() (services.Effect, error) {
 type errorsOf struct{ exists, beingDeleted, notFound error }
 
 func containerErrors(s geo.Service) errorsOf {
-	if s == geo.Table {
+	switch s {
+	case geo.Table:
 		return errorsOf{storageerr.TableAlreadyExists, storageerr.TableBeingDeleted, storageerr.ResourceNotFound}
+	case geo.Queue:
+		return errorsOf{storageerr.QueueAlreadyExists, storageerr.QueueBeingDeleted, storageerr.QueueNotFound}
 	}
 	return errorsOf{storageerr.ContainerAlreadyExists, storageerr.ContainerBeingDeleted, storageerr.ContainerNotFound}
 }

@@ -92,4 +92,12 @@ var (
 	LeaseNotPresentOnContainer = Row{412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container."}
 	PublicAccessNotPermitted   = Row{409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account."}
 	ConditionsNotSupported     = Row{400, "ConditionHeadersNotSupported", "Condition headers are not supported."}
+
+	// Queue service.
+	QueueAlreadyExists = Row{409, "QueueAlreadyExists", "The specified queue already exists."}
+	QueueBeingDeleted  = Row{409, "QueueBeingDeleted", "The specified queue is being deleted."}
+	QueueNotFound      = Row{404, "QueueNotFound", "The specified queue does not exist."}
+	MessageNotFound    = Row{404, "MessageNotFound", "The specified message does not exist."}
+	MessageTooLarge    = Row{400, "MessageTooLarge", "The message exceeds the maximum allowed size."}
+	PopReceiptMismatch = Row{400, "PopReceiptMismatch", "The specified pop receipt did not match the pop receipt for a dequeued message."}
 )
