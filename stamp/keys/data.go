@@ -29,7 +29,7 @@ func (g Generation) Before(other Generation) bool {
 }
 
 // Partition is the unit of ordering and of atomicity. Object is the blob name,
-// the PartitionKey, or the catalog name; Container is a table name in lower case,
+// the PartitionKey, the subqueue, or the catalog name; Container is a table name in lower case,
 // a container or a queue, and empty in the catalog.
 type Partition struct {
 	Service    geo.Service
@@ -40,14 +40,19 @@ type Partition struct {
 }
 
 // Lane is the lane of the partition: xxhash64 of the encoded partition without
-// its generation, modulo LaneCount. Frozen by a golden file: it may never change
-// within a stamp.
+// its generation, modulo LaneCount. The object of a queue's partition, which is one of its
+// subqueues, is left out too: a queue is in one order (protocol/queue.md 27). Frozen by a
+// golden file: it may never change within a stamp.
 func (p Partition) Lane() geo.Lane {
+	object := p.Object
+	if p.Service == geo.Queue {
+		object = ""
+	}
 	var buf [256]byte
 	b := append(buf[:0], byte(p.Service))
 	b = AppendString(b, string(p.Account))
 	b = AppendString(b, p.Container)
-	b = AppendString(b, p.Object)
+	b = AppendString(b, object)
 	return geo.Lane(xxhash.Sum64(b) % geo.LaneCount)
 }
 

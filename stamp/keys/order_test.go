@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 	"unicode/utf16"
@@ -150,6 +151,23 @@ func TestLaneIgnoresGeneration(t *testing.T) {
 		require.Equal(t, p.Lane(), q.Lane())
 		require.Less(t, p.Lane(), geo.Lane(geo.LaneCount))
 	})
+}
+
+// Q23: all partitions of a queue share a lane, so that the changes of its subqueues and of its dictionary are in one
+// order; those of a table or a container do not (protocol/queue.md 27; property).
+func TestQ23LaneOfAQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPartition(t)
+		p.Service = geo.Queue
+		q := p
+		q.Object = text().Draw(t, "other object")
+		require.Equal(t, p.Lane(), q.Lane())
+	})
+	lanes := map[geo.Lane]bool{}
+	for i := range 100 {
+		lanes[Partition{Service: geo.Queue, Account: "acct", Container: fmt.Sprintf("queue-%d", i)}.Lane()] = true
+	}
+	require.Len(t, lanes, int(geo.LaneCount), "queues share the lanes among them")
 }
 
 // Keys of two kinds never mix: every key stands under the prefix of its own range and

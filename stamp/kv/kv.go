@@ -11,6 +11,14 @@ type Getter interface {
 	Get(key []byte) (value []byte, ok bool, err error)
 }
 
+// Walker is the view of a command that reads rows in their order, too.
+type Walker interface {
+	Getter
+	// Rows calls f for the rows of [from, end) in the order of their keys, until f returns false. f must not keep what
+	// it gets beyond the command.
+	Rows(from, end []byte, f func(key, value []byte) bool) error
+}
+
 // Version names the data of a state: within a process, the same version is the same data, also after a stamp was wiped
 // or a range recovered with loss. Zero means that the data is being changed at this moment.
 type Version uint64

@@ -49,10 +49,7 @@ func imageIn(g kv.Getter, key []byte) (change.Image, error) {
 func (tx *Tx) SetImage(a geo.Account, m change.Image) {
 	tx.b.Image(a, m)
 	delete(tx.r.imaged, a)
-	k := string(keys.Image(tx.Range(), a))
-	save(tx, tx.r.overlay, k)
-	tx.r.overlay[k] = overlayValue{value: change.AppendImage(nil, m), group: tx.g.id}
-	tx.g.keys = append(tx.g.keys, k)
+	tx.overlay(string(keys.Image(tx.Range(), a)), overlayValue{value: change.AppendImage(nil, m)})
 }
 
 // AwaitImage stages that an image of an account's rows follows in an epoch whose changes have numbers from this group on:
@@ -121,10 +118,9 @@ func (m *Machine) volumes(a geo.Account, e geo.Epoch) (acked, all change.Volume)
 	return acked, all
 }
 
-// Rows calls f for the rows of [from, end) as this command sees them, in the order of their keys, until
-// f returns false. f must not stage anything, nor keep what it gets beyond the command.
+// Rows implements kv.Walker: the rows as this command sees them. f must not stage anything.
 func (tx *Tx) Rows(from, end []byte, f func(key, value []byte) bool) (err error) {
-	staged := tx.staged(from, end)
+	staged := tx.stagedIn(from, end)
 	it, err := tx.r.o.State.Scan(from, end)
 	if err != nil {
 		return err
@@ -139,20 +135,27 @@ func (tx *Tx) Rows(from, end []byte, f func(key, value []byte) bool) (err error)
 			more = it.Next()
 			continue
 		}
-		if more && string(it.Key()) == staged[0] {
-			more = it.Next()
-		}
 		key := staged[0]
 		staged = staged[1:]
-		if v := tx.r.overlay[key]; !v.deleted && !f([]byte(key), v.value) {
+		v, is := tx.r.overlay[key]
+		if !is {
+			continue // The state below has it, or never had.
+		}
+		if more && string(it.Key()) == key {
+			more = it.Next()
+		}
+		if !v.deleted && !f([]byte(key), v.value) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// staged returns the keys of [from, end) that groups in flight change, in order.
-func (tx *Tx) staged(from, end []byte) (out []string) {
+// stagedIn returns the keys of [from, end) that groups in flight change, in order, and perhaps keys that they do not.
+func (tx *Tx) stagedIn(from, end []byte) (out []string) {
+	if tx.r.staged != nil {
+		return tx.r.staged.within(string(from), string(end))
+	}
 	for k := range tx.r.overlay {
 		if k >= string(from) && k < string(end) {
 			out = append(out, k)

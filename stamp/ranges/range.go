@@ -132,6 +132,7 @@ type Range struct {
 	// acking are groups that took effect and wait for every in-sync replica.
 	acking     []*group
 	overlay    map[string]overlayValue
+	staged     *staged // the keys of overlay in order; may be nil
 	wipes      []wipe // see wipe.go
 	heads      map[geo.Stream]geo.Head
 	cursors    map[geo.Stream]change.Cursor
@@ -197,7 +198,7 @@ func (r *Range) ID() geo.RangeID { return r.o.Range }
 func (r *Range) Replica() *replica.Replica { return r.replica }
 
 func (r *Range) resetOverlay() {
-	r.overlay, r.wipes = map[string]overlayValue{}, nil
+	r.overlay, r.staged, r.wipes = map[string]overlayValue{}, newStaged(Service(r.o.Range)), nil
 	r.heads = map[geo.Stream]geo.Head{}
 	r.cursors = map[geo.Stream]change.Cursor{}
 	r.known = map[geo.SourceRange]cursor.Known{}
@@ -352,6 +353,9 @@ func (r *Range) observe(a Applied) {
 			if r.overlay[k].group == g.id {
 				delete(r.overlay, k)
 			}
+		}
+		if r.staged != nil {
+			r.staged.prune(r.overlay)
 		}
 		r.dropWipes(g.id)
 		r.acking = append(r.acking, g)

@@ -190,10 +190,7 @@ func save[K comparable, V any](tx *Tx, m map[K]V, k K) {
 
 func (tx *Tx) overlayOps(rec *change.Record) {
 	for _, op := range rec.Ops {
-		k := string(rec.Partition) + string(op.Row)
-		save(tx, tx.r.overlay, k)
-		tx.r.overlay[k] = overlayValue{value: op.Value, deleted: op.Delete, group: tx.g.id}
-		tx.g.keys = append(tx.g.keys, k)
+		tx.overlay(string(rec.Partition)+string(op.Row), overlayValue{value: op.Value, deleted: op.Delete})
 	}
 }
 
@@ -274,7 +271,5 @@ func (tx *Tx) CloseGeneration(key []byte) {
 	k := string(key)
 	delete(tx.r.open, k)
 	tx.b.Generation(key)
-	save(tx, tx.r.overlay, k)
-	tx.r.overlay[k] = overlayValue{value: key, group: tx.g.id}
-	tx.g.keys = append(tx.g.keys, k)
+	tx.overlay(k, overlayValue{value: key})
 }

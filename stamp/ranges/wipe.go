@@ -56,9 +56,7 @@ func (tx *Tx) wipe(span state.Span) error {
 	tx.b.Wipe(span.Lower, span.Upper)
 	for k := range tx.r.overlay {
 		if k >= string(span.Lower) && k < string(span.Upper) {
-			save(tx, tx.r.overlay, k)
-			tx.r.overlay[k] = overlayValue{deleted: true, group: tx.g.id}
-			tx.g.keys = append(tx.g.keys, k)
+			tx.overlay(k, overlayValue{deleted: true})
 		}
 	}
 	before := len(tx.r.wipes)
