@@ -108,6 +108,9 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
+	if len(effect.Ops) == 0 {
+		return nil // It found nothing to do, as a Get of an empty queue does.
+	}
 	if plantedbugs.Planted(plantedbugs.SplitTransaction) && len(effect.Ops) > 2 {
 		first := change.Record{CommitTime: at, Partition: p.Append(nil), Ops: effect.Ops[:1]}
 		if err := tx.Change(p, first); err != nil {
