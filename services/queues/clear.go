@@ -3,6 +3,7 @@ package queues
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"antipode/stamp/kv"
@@ -22,8 +23,11 @@ func (s *Service) Clear(ctx context.Context, q Queue) error {
 		if err != nil {
 			return err
 		}
-		if empty, err := s.empty(ctx, q, d); empty || err != nil {
-			return errors.Join(err, s.closeOld(ctx, q, d))
+		switch empty, err := s.empty(ctx, q, d); {
+		case err != nil:
+			return err
+		case empty:
+			return s.closeOld(ctx, q, d)
 		}
 		if len(d.Subqueues) >= entriesMax {
 			return kv.ErrBusy // The rows of so many are not deleted yet.
@@ -70,7 +74,7 @@ func unknown(err error) error {
 	if err == nil {
 		return nil
 	}
-	return errors.Join(kv.ErrUnknown, err)
+	return fmt.Errorf("%w: %v", kv.ErrUnknown, err) //nolint:errorlint // What it wraps may say that nothing happened.
 }
 
 // closeOld closes the subqueues that are to be deleted, those that another Clear has left open included: a front end that

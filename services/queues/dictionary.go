@@ -62,7 +62,7 @@ func (d *Dictionary) check() error {
 	seen, takes := map[SubqueueID]bool{}, false
 	for _, e := range d.Subqueues {
 		if seen[e.ID] || e.State == 0 || e.State >= stateEnd {
-			return fmt.Errorf("%w: subqueue %016x twice, or in state %d", errDictionary, uint64(e.ID), e.State)
+			return fmt.Errorf("%w: subqueue %s twice, or in state %d", errDictionary, e.ID, e.State)
 		}
 		seen[e.ID] = true
 		takes = takes || e.State == StateAll
@@ -101,7 +101,7 @@ func (d *Dictionary) mayBecome(to *Dictionary) error {
 	for _, was := range d.Subqueues {
 		e, kept := to.entry(was.ID)
 		if was.State == StateToBeDeleted && kept && e.State != StateToBeDeleted || was.State != StateToBeDeleted && !kept {
-			return fmt.Errorf("%w: subqueue %016x in state %d becomes %d", errDictionary, uint64(was.ID), was.State, e.State)
+			return fmt.Errorf("%w: subqueue %s in state %d becomes %d", errDictionary, was.ID, was.State, e.State)
 		}
 	}
 	return nil

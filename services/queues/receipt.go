@@ -24,6 +24,7 @@ const (
 	receiptFormat = 1
 	receiptBytes  = 2 + 3*8 + 4
 	receiptSum    = receiptBytes - 4
+	receiptText   = receiptBytes / 3 * 4
 )
 
 func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
@@ -54,7 +55,7 @@ func (r receipt) encode(q Queue, id MessageID) string {
 // is that of another message, or queue.
 func parseReceipt(text string, q Queue, id MessageID) (r receipt, err error) {
 	b, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) != receiptBytes || b[0] != receiptFormat ||
+	if err != nil || len(text) != receiptText || len(b) != receiptBytes || b[0] != receiptFormat ||
 		binary.LittleEndian.Uint32(b[receiptSum:]) != castagnoli(b[:receiptSum]) {
 		return r, ErrReceipt(text)
 	}

@@ -2,7 +2,7 @@ package queues
 
 import (
 	"encoding/binary"
-	"fmt"
+	"encoding/hex"
 	"math"
 
 	"antipode/geo"
@@ -17,6 +17,26 @@ const InlineMax = 512
 // SubqueueID names a subqueue within its queue. It is random but for that of the first one, zero.
 type SubqueueID uint64
 
+// String returns the id in 16 hex digits.
+func (id SubqueueID) String() string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(id))
+	return hex.EncodeToString(b[:])
+}
+
+// MarshalText is String: as a number it would not pass through every reader of JSON.
+func (id SubqueueID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (id *SubqueueID) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != 8 {
+		return keys.ErrMalformed
+	}
+	*id = SubqueueID(binary.BigEndian.Uint64(b))
+	return nil
+}
+
 // Subqueue is one subqueue of a queue.
 type Subqueue struct {
 	Queue
@@ -24,7 +44,9 @@ type Subqueue struct {
 }
 
 // Partition is where the rows of the subqueue are.
-func (s Subqueue) Partition() keys.Partition { return s.partition(fmt.Sprintf("%016x", uint64(s.ID))) }
+func (s Subqueue) Partition() keys.Partition {
+	return s.partition(s.ID.String())
+}
 
 // DictionaryPartition is where the dictionary of the queue is.
 func (q Queue) DictionaryPartition() keys.Partition { return q.partition("") }
