@@ -29,9 +29,9 @@ func (c *Command) Partition() keys.Partition { return c.At.Partition() }
 // Gone implements services.Write.
 func (c *Command) Gone() error { return gone }
 
-// readHead reads the head row of a subqueue. The first one has none at first, and is open.
-func readHead(get kv.Getter, at Subqueue) (h head, exists bool, err error) {
-	v, ok, err := get.Get(append(at.Partition().Append(nil), rowHead))
+// readHead reads the head row of a subqueue, whose keys have a prefix. The first one has none at first, and is open.
+func readHead(get kv.Getter, prefix []byte, id SubqueueID) (h head, exists bool, err error) {
+	v, ok, err := get.Get(append(prefix[:len(prefix):len(prefix)], rowHead))
 	if err != nil {
 		return head{}, false, err
 	}
@@ -39,7 +39,7 @@ func readHead(get kv.Getter, at Subqueue) (h head, exists bool, err error) {
 		h, err = parseHead(v)
 		return h, true, err
 	}
-	if at.ID == 0 {
+	if id == 0 {
 		return head{state: StateAll, schema: schemaCurrent}, true, nil
 	}
 	return head{}, false, nil
@@ -56,8 +56,9 @@ type evaluation struct {
 
 // begin reads the head. exists is false for a subqueue that was never opened.
 func (c *Command) begin(get kv.Getter, at geo.Timestamp) (e *evaluation, exists bool, err error) {
-	h, exists, err := readHead(get, c.At)
-	return &evaluation{get: get, at: at, prefix: c.Partition().Append(nil), head: h}, exists, err
+	prefix := c.At.Partition().Append(make([]byte, 0, 128))
+	h, exists, err := readHead(get, prefix, c.At.ID)
+	return &evaluation{get: get, at: at, prefix: prefix, head: h}, exists, err
 }
 
 // open is begin for a subqueue that must be in one of some states.

@@ -244,7 +244,7 @@ func (m *model) count(t require.TestingT) int {
 func (m *model) check(t *rapid.T) {
 	prefix := string(m.at.Partition().Append(nil))
 	messages, texts := 0, 0
-	h, _, err := readHead(m.rows, m.at)
+	h, _, err := readHead(m.rows, []byte(prefix), m.at.ID)
 	require.NoError(t, err)
 	for k, v := range m.rows {
 		switch k[len(prefix)] {

@@ -13,12 +13,12 @@ const peekMax = 10_000
 // peek returns up to limit visible messages of a subqueue. It judges by now, or by the last change of the subqueue
 // that it sees if that is later: this server's clock may be behind that of the one which took the message.
 func peek(r kv.Reader, at Subqueue, limit int, now geo.Timestamp) (out []Message, err error) {
-	h, exists, err := readHead(r, at)
+	prefix := at.Partition().Append(nil)
+	h, exists, err := readHead(r, prefix, at.ID)
 	if err != nil || !exists || h.count == 0 || h.state == StateToBeDeleted {
 		return nil, err
 	}
 	now = max(now, h.last)
-	prefix := at.Partition().Append(nil)
 	from := appendVisible(prefix[:len(prefix):len(prefix)], h.first)
 	end := appendVisible(prefix[:len(prefix):len(prefix)], now+1)
 	it, err := r.Scan(from, end)
@@ -48,6 +48,6 @@ func peek(r kv.Reader, at Subqueue, limit int, now geo.Timestamp) (out []Message
 
 // count returns how many messages are in a subqueue, and its state; zero if it was never opened.
 func count(get kv.Getter, at Subqueue) (n uint64, s State, err error) {
-	h, _, err := readHead(get, at)
+	h, _, err := readHead(get, at.Partition().Append(nil), at.ID)
 	return h.count, h.state, err
 }

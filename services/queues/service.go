@@ -117,12 +117,12 @@ func (s *Service) Get(ctx context.Context, q Queue, limit int, timeout time.Dura
 			}
 			asked[at.ID] = true
 		}
-		if len(out) > 0 || !stale && try > 0 {
+		if !stale && try > 0 {
 			return out, nil
 		}
-		// A queue that is not empty gives a message: nothing is known of subqueues that were made elsewhere meanwhile.
+		// A queue gives what it has: nothing is known here of subqueues that were made elsewhere meanwhile.
 	}
-	return nil, kv.ErrBusy
+	return answerGot(out, kv.ErrBusy)
 }
 
 // answerGot returns the messages that a Get has taken; the error only if there are none, since they are hidden now.

@@ -1,0 +1,97 @@
+package queues_test
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/primary"
+	"antipode/services/queues"
+	"antipode/stamp"
+	"antipode/stamp/change"
+	"antipode/stamp/keys"
+	"antipode/stamp/memtransport"
+	"antipode/stamp/node"
+	"antipode/stamp/stamptest"
+	"antipode/stamp/state"
+)
+
+// BenchmarkCycles is what putting, getting and deleting a message costs on one queue, 64 at once, on three nodes in memory:
+// what the commands and the range cost beside disks, networks and HTTP. With a backlog the queue has so many messages that
+// wait, and as many that are hidden.
+func BenchmarkCycles(b *testing.B) {
+	for _, bytes := range []int{100, 1024} {
+		for _, backlog := range []int{0, 10_000} {
+			b.Run(fmt.Sprintf("bytes=%d/backlog=%d", bytes, backlog), func(b *testing.B) { benchmarkCycles(b, bytes, backlog) })
+		}
+	}
+}
+
+func benchmarkCycles(b *testing.B, bytes, backlog int) {
+	quiet := slog.New(slog.DiscardHandler)
+	s := stamp.New(node.Options{
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
+		Tick: 20 * time.Millisecond, ElectionTicks: 100, InSyncTimeout: time.Minute, Seed: 1,
+		State: state.Options{FS: vfs.NewMem(), Logger: quiet}, Logger: quiet,
+	})
+	for _, id := range s.Nodes() {
+		require.NoError(b, s.Start(id))
+	}
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	stamptest.Submit(b, s, geo.FirstRange(geo.Queue), stamptest.Gate{Account: "acct", Gate: change.Gate{
+		Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true,
+	}})
+	q := queues.Queue{Account: "acct", Name: "jobs", Generation: keys.Generation{Epoch: 1, Created: 2}}
+	all := queues.New(queues.Options{Stamp: s, Writer: primary.New(s), Clock: clock.System{}})
+	text := make([]byte, bytes)
+	const clients = 64
+	each := func(n int, f func() error) {
+		var left atomic.Int64
+		left.Store(int64(n))
+		var done sync.WaitGroup
+		for range clients {
+			done.Go(func() {
+				for left.Add(-1) >= 0 {
+					if err := f(); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		done.Wait()
+	}
+	put := func() error {
+		_, err := all.Put(b.Context(), q, queues.PutOptions{Text: text, TTL: time.Hour})
+		return err
+	}
+	get := func() (queues.Message, error) {
+		got, err := all.Get(b.Context(), q, 1, time.Hour)
+		if err != nil || len(got) == 0 {
+			return queues.Message{}, fmt.Errorf("%d messages: %w", len(got), err)
+		}
+		return got[0], nil
+	}
+	each(2*backlog, put)
+	each(backlog, func() error { _, err := get(); return err })
+	b.ResetTimer()
+	each(b.N, func() error {
+		if err := put(); err != nil {
+			return err
+		}
+		m, err := get()
+		if err != nil {
+			return err
+		}
+		return all.Delete(b.Context(), q, m.ID, m.Receipt)
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
+}
