@@ -30,15 +30,19 @@ type swept struct {
 	t *testing.T
 	*stamp.Stamp
 	*Sweeper
+	// service has the containers.
+	service geo.Service
 	// reads counts the reads of the catalog. before is called before each, if it is set.
 	reads  int
 	before func()
 }
 
-func newSwept(t *testing.T, role change.Role) *swept {
-	s := &swept{t: t, Stamp: stamptest.New(t, "north", geo.Catalog, geo.Table)}
+func newSwept(t *testing.T, role change.Role) *swept { return newSweptOf(t, geo.Table, role) }
+
+func newSweptOf(t *testing.T, service geo.Service, role change.Role) *swept {
+	s := &swept{t: t, service: service, Stamp: stamptest.New(t, "north", geo.Catalog, service)}
 	s.Sweeper = NewSweeper(SweeperOptions{
-		Stamp: s, Leader: s.Leader, Catalog: geo.FirstRange(geo.Catalog), Ranges: []geo.RangeID{geo.FirstRange(geo.Table)},
+		Stamp: s, Leader: s.Leader, Catalog: geo.FirstRange(geo.Catalog), Ranges: []geo.RangeID{geo.FirstRange(s.service)},
 	})
 	s.gates(change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: role, Open: true})
 	return s
@@ -46,7 +50,7 @@ func newSwept(t *testing.T, role change.Role) *swept {
 
 // gates sets the gate of the account in both ranges.
 func (s *swept) gates(g change.Gate) {
-	for _, of := range []geo.Service{geo.Catalog, geo.Table} {
+	for _, of := range []geo.Service{geo.Catalog, s.service} {
 		stamptest.Submit(s.t, s.Stamp, geo.FirstRange(of), stamptest.Gate{Account: "acct", Gate: g})
 	}
 }
@@ -77,9 +81,9 @@ func (c catalogWrite) Evaluate(tx *ranges.Tx) error {
 // create makes a table and returns its partition of the object p, with one row.
 func (s *swept) create(name string) keys.Partition {
 	s.t.Helper()
-	made := &catalog.Create{Service: geo.Table, Account: "acct", Name: name}
+	made := &catalog.Create{Service: s.service, Account: "acct", Name: name}
 	stamptest.Submit(s.t, s.Stamp, geo.FirstRange(geo.Catalog), catalogWrite{made})
-	p := keys.Partition{Service: geo.Table, Account: "acct", Container: name, Generation: made.Created.Generation(), Object: "p"}
+	p := keys.Partition{Service: s.service, Account: "acct", Container: name, Generation: made.Created.Generation(), Object: "p"}
 	s.put(p)
 	return p
 }
@@ -87,19 +91,19 @@ func (s *swept) create(name string) keys.Partition {
 func (s *swept) put(p keys.Partition) {
 	s.t.Helper()
 	row := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
-	stamptest.Submit(s.t, s.Stamp, geo.FirstRange(geo.Table), stamptest.Change{Partition: p, Record: row})
+	stamptest.Submit(s.t, s.Stamp, geo.FirstRange(s.service), stamptest.Change{Partition: p, Record: row})
 }
 
 func (s *swept) drop(name string) {
 	s.t.Helper()
-	gone := &catalog.Delete{Service: geo.Table, Account: "acct", Name: name}
+	gone := &catalog.Delete{Service: s.service, Account: "acct", Name: name}
 	stamptest.Submit(s.t, s.Stamp, geo.FirstRange(geo.Catalog), catalogWrite{gone})
 }
 
 // has reports whether the row of a partition is there.
 func (s *swept) has(p keys.Partition) bool {
 	s.t.Helper()
-	_, ok, err := s.Leader(geo.FirstRange(geo.Table)).State().Get(append(p.Append(nil), 'r'))
+	_, ok, err := s.Leader(geo.FirstRange(s.service)).State().Get(append(p.Append(nil), 'r'))
 	require.NoError(s.t, err)
 	return ok
 }
@@ -107,7 +111,7 @@ func (s *swept) has(p keys.Partition) bool {
 // closed reports whether the range takes no more changes of a partition's generation.
 func (s *swept) closed(p keys.Partition) bool {
 	s.t.Helper()
-	id := geo.FirstRange(geo.Table)
+	id := geo.FirstRange(s.service)
 	_, ok, err := s.Leader(id).State().Get(keys.ClosedGeneration(id, p.Service, p.Account, p.Container, p.Generation))
 	require.NoError(s.t, err)
 	return ok
@@ -133,9 +137,14 @@ func (s *swept) round() (wiped uint64) {
 
 // R8: at the primary the rows of a deleted table go, and those of the generation before of a name that was created
 // again, also where the front end died before it closed the generation. The generation stays closed, and rows
-// of living tables stay.
+// of living tables stay. So it is with queues.
 func TestR8SweepAtThePrimary(t *testing.T) {
-	s := newSwept(t, change.RolePrimary)
+	for _, service := range []geo.Service{geo.Table, geo.Queue} {
+		t.Run(service.String(), func(t *testing.T) { requireSweep(t, newSweptOf(t, service, change.RolePrimary)) })
+	}
+}
+
+func requireSweep(t *testing.T, s *swept) {
 	lives, dies, first := s.create("lives"), s.create("dies"), s.create("again")
 	require.Zero(t, s.round())
 	s.drop("dies")

@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
+	"antipode/services/queues"
 	"antipode/services/tables"
 	"antipode/services/tables/entity"
 	"antipode/stamp/change"
@@ -82,6 +83,13 @@ func describeRow(key, value []byte) (r StateRow, err error) {
 		r.Kind, r.Value = orDash(i.Kind), i.Detail
 		for _, c := range i.Chunks {
 			r.Chunks = append(r.Chunks, c.ID.String())
+		}
+		return r, err
+	case geo.Queue:
+		i, err := queues.DescribeRow(row, value)
+		r.Kind, r.Value = orDash(i.Kind), i.Detail
+		if i.Of != "" {
+			r.Key += " " + i.Of
 		}
 		return r, err
 	}

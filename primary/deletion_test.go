@@ -8,6 +8,7 @@ import (
 	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
+	"antipode/services/queues"
 	"antipode/services/tables"
 	"antipode/stamp/ranges"
 )
@@ -21,7 +22,8 @@ func batch(t *testing.T, ops ...tables.Op) *tables.Batch {
 }
 
 // R2: writes that only delete are taken while the disk is nearly full, and no other ones: the deletions of entities,
-// of blobs and their dead rows, of tables and containers, and the closing of a generation (table).
+// of blobs and their dead rows, of messages, of tables and containers, the clearing of a queue, and the closing of a generation
+// (table).
 func TestR2Deletions(t *testing.T) {
 	for name, c := range map[string]struct {
 		w       services.Write
@@ -37,6 +39,17 @@ func TestR2Deletions(t *testing.T) {
 		"put blob":                  {&blobs.PutBlob{}, false},
 		"put block":                 {&blobs.PutBlock{}, false},
 		"put block list":            {&blobs.PutBlockList{}, false},
+		"delete message":            {&queues.Delete{}, true},
+		"collect messages":          {&queues.Collect{}, true},
+		"put message":               {&queues.Put{}, false},
+		"get messages":              {&queues.Get{}, false},
+		"update message":            {&queues.Update{}, false},
+		"add subqueue":              {&queues.Open{}, false},
+		"add subqueue to clear":     {&queues.Open{Clears: true}, true},
+		"change subqueues":          {&queues.ChangeDictionary{}, false},
+		"change subqueues to clear": {&queues.ChangeDictionary{Clears: true}, true},
+		"close subqueue":            {&queues.SetState{To: queues.StateToBeDeleted}, true},
+		"drain subqueue":            {&queues.SetState{To: queues.StateAllExceptPut}, false},
 		"delete table":              {&catalog.Delete{}, true},
 		"delete container":          {&blobs.DeleteContainer{}, true},
 		"create table":              {&catalog.Create{}, false},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	wire "antipode/client/admin"
@@ -14,6 +15,7 @@ import (
 	"antipode/replication/verify"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
+	"antipode/services/queues"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/node"
@@ -350,6 +352,10 @@ func describeDifference(d verify.Difference) wire.VerifyDifference {
 		if out.Row = cmp.Or(i.Kind, "row"); len(row) > 1 {
 			out.Row += fmt.Sprintf(" %x", row[1:])
 		}
+		return out
+	case geo.Queue:
+		i, _ := queues.DescribeRow(row, nil) // The same.
+		out.Row = strings.TrimSuffix(cmp.Or(i.Kind, "row")+" "+i.Of, " ")
 		return out
 	}
 	if len(row) > 0 {

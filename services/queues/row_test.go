@@ -128,6 +128,37 @@ func TestMessageID(t *testing.T) {
 	}
 }
 
+// Every row is described, also one whose value is not there (table).
+func TestDescribeRow(t *testing.T) {
+	dictionary, err := json.Marshal(goldenDictionary())
+	require.NoError(t, err)
+	const id = "c9da6455-0000-0000-0000-0000000000ff"
+	for _, c := range []struct {
+		row, value []byte
+		want       RowInfo
+	}{
+		{[]byte{rowHead}, goldenHead.append(nil), RowInfo{
+			Kind: "head", Detail: "state 2, schema 1, 258 messages, walks from 2023-11-14T22:13:20.0000002Z",
+		}},
+		{goldenPlace.append(nil), goldenInline.append(nil), RowInfo{
+			Kind: "message", Of: id + " visible from 2023-11-14T22:13:20.0000008Z",
+			Detail: "inserted 1970-01-01T00:00:00.0000002Z, got 3 times, 5 bytes here",
+		}},
+		{textRow(goldenPlace.id), []byte("hello"), RowInfo{Kind: "text", Of: id, Detail: "5 bytes"}},
+		{[]byte{rowDictionary}, dictionary, RowInfo{Kind: "dictionary", Detail: "change 3, 2 subqueues, 1 of them live"}},
+	} {
+		i, err := DescribeRow(c.row, c.value)
+		require.NoError(t, err)
+		require.Equal(t, c.want, i)
+		i, _ = DescribeRow(c.row, nil)
+		require.Equal(t, c.want.Kind+c.want.Of, i.Kind+i.Of)
+	}
+	for _, row := range [][]byte{nil, {9}, {rowMessage}, {rowText, 1}} {
+		_, err := DescribeRow(row, nil)
+		require.ErrorIs(t, err, keys.ErrMalformed)
+	}
+}
+
 // No bytes make a parser of rows fail otherwise than by an error, and what it reads, it writes again.
 func FuzzRows(f *testing.F) {
 	for _, v := range golden.Read(f, goldenPath) {
