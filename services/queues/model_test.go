@@ -99,7 +99,7 @@ func seconds(t *rapid.T, label string, of ...int) time.Duration {
 }
 
 func drawText(t *rapid.T) string {
-	return strings.Repeat("x", rapid.SampledFrom([]int{0, 1, InlineMax, InlineMax + 1, 2000}).Draw(t, "bytes"))
+	return strings.Repeat("x", rapid.SampledFrom([]int{0, 1, InlineMax, InlineMax + 1, 3000}).Draw(t, "bytes"))
 }
 
 func (m *model) put(t *rapid.T) {

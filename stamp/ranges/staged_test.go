@@ -3,6 +3,7 @@ package ranges
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,4 +53,35 @@ func TestStagedIsTheOrderOfTheOverlay(t *testing.T) {
 			},
 		})
 	})
+}
+
+// BenchmarkStaged is what a command costs that stages three rows and walks over one, beside others in flight, in a range that
+// keeps their order and in one that sorts for each walk.
+func BenchmarkStaged(b *testing.B) {
+	for _, service := range []geo.Service{geo.Queue, geo.Table} {
+		for _, inFlight := range []int{100, 1000, 6000} {
+			b.Run(fmt.Sprintf("%s/keys=%d", service, inFlight), func(b *testing.B) {
+				r := &Range{overlay: map[string]overlayValue{}, staged: newStaged(service)}
+				tx := &Tx{r: r, g: &group{}}
+				prefix := strings.Repeat("p", 60)
+				n := 0
+				for b.Loop() {
+					for range 3 {
+						n++
+						tx.overlay(fmt.Sprintf("%s%020d", prefix, n), overlayValue{})
+					}
+					tx.stagedIn(fmt.Appendf(nil, "%s%020d", prefix, n), []byte(prefix+"z"))
+					if len(r.overlay) > inFlight { // A group ends.
+						for _, k := range tx.g.keys[:inFlight/4] {
+							delete(r.overlay, k)
+						}
+						tx.g.keys, tx.saved = tx.g.keys[inFlight/4:], nil
+						if r.staged != nil {
+							r.staged.prune(r.overlay)
+						}
+					}
+				}
+			})
+		}
+	}
 }
