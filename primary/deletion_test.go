@@ -22,8 +22,8 @@ func batch(t *testing.T, ops ...tables.Op) *tables.Batch {
 }
 
 // R2: writes that only delete are taken while the disk is nearly full, and no other ones: the deletions of entities,
-// of blobs and their dead rows, of messages, of tables and containers, the clearing of a queue, and the closing of a generation
-// (table).
+// of blobs and their dead rows, of messages, of tables and containers, the clearing of a queue, and the closing of a
+// generation (table).
 func TestR2Deletions(t *testing.T) {
 	for name, c := range map[string]struct {
 		w       services.Write

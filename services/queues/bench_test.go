@@ -25,9 +25,9 @@ import (
 	"antipode/stamp/state"
 )
 
-// BenchmarkCycles is what putting, getting and deleting a message costs on one queue, 64 at once, on three nodes in memory:
-// what the commands and the range cost beside disks, networks and HTTP. With a backlog the queue has so many messages that
-// wait, and as many that are hidden.
+// BenchmarkCycles is what putting, getting and deleting a message costs on one queue, 64 at once, on three nodes in
+// memory: what the commands and the range cost beside disks, networks and HTTP. With a backlog the queue has so many
+// messages that wait, and as many that are hidden.
 func BenchmarkCycles(b *testing.B) {
 	for _, bytes := range []int{100, 1024, 4096} {
 		for _, backlog := range []int{0, 10_000} {
@@ -99,8 +99,8 @@ func benchmarkCycles(b *testing.B, bytes, backlog int) {
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-us/cycle")
 }
 
-// processorTime is the time of processors that this process has used: on a machine that does other things too, it says more than
-// the time that passed.
+// processorTime is the time of processors that this process has used: on a machine that does other things too, it says
+// more than the time that passed.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

@@ -19,8 +19,8 @@ const (
 	dictionariesMax = 10_000
 )
 
-// known is the dictionary of a queue as it was read, and how full its subqueues were at the last command from here. That
-// is enough to keep them even, which is all that the choice is for.
+// known is the dictionary of a queue as it was read, and how full its subqueues were at the last command from here.
+// That is enough to keep them even, which is all that the choice is for.
 type known struct {
 	dictionary *Dictionary
 	read       time.Duration // monotonic
@@ -127,8 +127,8 @@ func (c *chooser) forPut(q Queue, d *Dictionary) (Subqueue, error) {
 	return Subqueue{q, a.ID}, err
 }
 
-// forGet returns the subqueues to ask for messages, in their order: those of the oldest schema first, of these the fuller of
-// two random ones, then the others.
+// forGet returns the subqueues to ask for messages, in their order: those of the oldest schema first, of these the
+// fuller of two random ones, then the others.
 func (c *chooser) forGet(q Queue, d *Dictionary) (out []Subqueue, err error) {
 	in := d.with(StateAll, StateAllExceptPut)
 	for len(in) > 0 {

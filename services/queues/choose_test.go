@@ -21,8 +21,8 @@ func chosen(t *testing.T, c *chooser, d *Dictionary) (puts map[SubqueueID]int, f
 	return puts, firsts, order
 }
 
-// Q25: messages are put into subqueues of the newest schema alone, and got from those of the oldest first; from no subqueue that is
-// disabled or to be deleted (protocol/queue.md 20, 25).
+// Q25: messages are put into subqueues of the newest schema alone, and got from those of the oldest first; from no
+// subqueue that is disabled or to be deleted (protocol/queue.md 20, 25).
 func TestQ25SchemasDrain(t *testing.T) {
 	c := &chooser{random: rand.Reader}
 	d := &Dictionary{Subqueues: []Entry{
@@ -41,8 +41,8 @@ func TestQ25SchemasDrain(t *testing.T) {
 	}
 }
 
-// Of two subqueues the emptier one takes what is put, and the fuller one gives what is got, as far as that is known; one of
-// which nothing is known is used, so that it is (protocol/queue.md 20).
+// Of two subqueues the emptier one takes what is put, and the fuller one gives what is got, as far as that is known;
+// one of which nothing is known is used, so that it is (protocol/queue.md 20).
 func TestChoiceKeepsSubqueuesEven(t *testing.T) {
 	c := &chooser{random: rand.Reader}
 	d := &Dictionary{Subqueues: []Entry{{ID: 1, Schema: 1, State: StateAll}, {ID: 2, Schema: 1, State: StateAll}}}
@@ -57,7 +57,8 @@ func TestChoiceKeepsSubqueuesEven(t *testing.T) {
 	require.Equal(t, map[SubqueueID]int{1: 200}, firsts)
 }
 
-// What is known of queues is bounded, and a dictionary is used for a moment alone; of two reads that which began later counts.
+// What is known of queues is bounded, and a dictionary is used for a moment alone; of two reads that which began later
+// counts.
 func TestKnowledge(t *testing.T) {
 	var k knowledge
 	q, d := goldenQueue(), first()

@@ -9,9 +9,9 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Clear deletes all messages that are in the queue when it begins (protocol/queue.md 9.6, 23). Its time does not depend on
-// their number: subqueues are replaced, and closed before the answer, so that what is put later is in others. The rows of
-// the old ones are deleted afterwards, a few of them at once.
+// Clear deletes all messages that are in the queue when it begins (protocol/queue.md 9.6, 23). Its time does not depend
+// on their number: subqueues are replaced, and closed before the answer, so that what is put later is in others. The
+// rows of the old ones are deleted afterwards, a few of them at once.
 func (s *Service) Clear(ctx context.Context, q Queue) error {
 	id, err := s.choose.newSubqueue()
 	if err != nil {
@@ -77,8 +77,8 @@ func unknown(err error) error {
 	return fmt.Errorf("%w: %v", kv.ErrUnknown, err) //nolint:errorlint // What it wraps may say that nothing happened.
 }
 
-// closeOld closes the subqueues that are to be deleted, those that another Clear has left open included: a front end that
-// does not know yet of the dictionary could put messages there. Then it begins to collect them.
+// closeOld closes the subqueues that are to be deleted, those that another Clear has left open included: a front end
+// that does not know yet of the dictionary could put messages there. Then it begins to collect them.
 func (s *Service) closeOld(ctx context.Context, q Queue, d *Dictionary) error {
 	old := d.with(StateToBeDeleted)
 	if len(old) == 0 {
@@ -135,8 +135,8 @@ func (s *Service) Collect(ctx context.Context, q Queue) (more bool, err error) {
 	return more, err
 }
 
-// CollectExpired deletes some of the messages of one subqueue that have expired (protocol/queue.md 22), from a place on that
-// an earlier call has returned; nil at first. The place is nil at the end.
+// CollectExpired deletes some of the messages of one subqueue that have expired (protocol/queue.md 22), from a place on
+// that an earlier call has returned; nil at first. The place is nil at the end.
 func (s *Service) CollectExpired(ctx context.Context, at Subqueue, from []byte) (next []byte, err error) {
 	c := &Collect{Command: Command{At: at}, From: from}
 	err = s.write(ctx, c, &c.Command)

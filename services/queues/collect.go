@@ -36,8 +36,8 @@ func (c *Open) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error
 	return c.unchanged(e)
 }
 
-// SetState is the command that gives a subqueue the state that the dictionary has for it. ErrStale: it was never opened, or is
-// to be deleted, which is for good: a put that comes late is refused, never lost.
+// SetState is the command that gives a subqueue the state that the dictionary has for it. ErrStale: it was never
+// opened, or is to be deleted, which is for good: a put that comes late is refused, never lost.
 type SetState struct {
 	Command
 	To State
@@ -67,8 +67,8 @@ func (c *SetState) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, e
 // collectMax is how many rows a Collect looks at.
 const collectMax = 1000
 
-// Collect is the command that deletes some of the messages of a subqueue that is to be deleted; of another one, some of those
-// that have expired (protocol/queue.md 22, 23). It may be stopped, and begun again, anywhere.
+// Collect is the command that deletes some of the messages of a subqueue that is to be deleted; of another one, some of
+// those that have expired (protocol/queue.md 22, 23). It may be stopped, and begun again, anywhere.
 type Collect struct {
 	Command
 	// From is where it begins: Next of the one before, nil for the first. What is to be deleted needs no place: there the

@@ -93,8 +93,8 @@ func (e *evaluation) set(row, value []byte) { e.ops = append(e.ops, change.Op{Ro
 
 func (e *evaluation) remove(row []byte) { e.ops = append(e.ops, change.Op{Delete: true, Row: row}) }
 
-// insert writes the row of a message, and keeps the head below it: the step that makes guarantee H (protocol/queue.md 19).
-// The head is never above now.
+// insert writes the row of a message, and keeps the head below it: the step that makes guarantee H (protocol/queue.md
+// 19). The head is never above now.
 func (e *evaluation) insert(p place, m *message) {
 	e.set(p.append(nil), m.append(nil))
 	e.head.first = min(e.head.first, p.visible)

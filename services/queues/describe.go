@@ -16,8 +16,8 @@ type RowInfo struct {
 	Detail string
 }
 
-// DescribeRow describes a row of a queue. The kind and what it is of depend on the key alone, and are set also where the
-// value cannot be decoded; keys.ErrMalformed then.
+// DescribeRow describes a row of a queue. The kind and what it is of depend on the key alone, and are set also where
+// the value cannot be decoded; keys.ErrMalformed then.
 func DescribeRow(row, value []byte) (i RowInfo, err error) {
 	if len(row) == 0 {
 		return i, keys.ErrMalformed

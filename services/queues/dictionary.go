@@ -18,8 +18,8 @@ const entriesMax = 1000
 
 // Dictionary is the subqueues of a queue: its virtual queue row (protocol/queue.md 14).
 //
-// Invariant: at least one of them is in StateAll (15). A change of a state is committed here before it is in the head of
-// the subqueue, so that what a head refuses, whoever reads the dictionary afterwards does not ask for again.
+// Invariant: at least one of them is in StateAll (15). A change of a state is committed here before it is in the head
+// of the subqueue, so that a caller whom a head refuses finds out why here.
 type Dictionary struct {
 	Version int `json:"v"`
 	// Number is raised by every change; zero for a queue that never had one.

@@ -74,8 +74,8 @@ func (c *Get) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error)
 	return c.finish(e)
 }
 
-// walk finds the messages to take, deletes those that have expired on the way, and moves the head to the first message that
-// stays where it is, or to now: a walk ends there, so that no other one is visible.
+// walk finds the messages to take, deletes those that have expired on the way, and moves the head to the first message
+// that stays where it is, or to now: a walk ends there, so that no other one is visible.
 func (c *Get) walk(e *evaluation) (found []taken, err error) {
 	w, ordered := e.get.(kv.Walker)
 	if !ordered {

@@ -25,7 +25,8 @@ func (id MessageID) String() string {
 	return string(b[:])
 }
 
-// ParseMessageID reads what String wrote, in any case of its letters; ok is false for other text, which names no message.
+// ParseMessageID reads what String wrote, in any case of its letters; ok is false for other text, which names no
+// message.
 func ParseMessageID(s string) (id MessageID, ok bool) {
 	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return MessageID{}, false

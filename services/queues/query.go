@@ -10,8 +10,8 @@ import (
 // peekMax is how many rows a peek walks over.
 const peekMax = 10_000
 
-// peek returns up to limit visible messages of a subqueue. It judges by now, or by the last change of the subqueue
-// that it sees if that is later: this server's clock may be behind that of the one which took the message.
+// peek returns up to limit visible messages of a subqueue: visible by now, or by the last change of the subqueue if
+// that is later, since the clock of this server may be behind that of the one which took the message.
 func peek(r kv.Reader, at Subqueue, limit int, now geo.Timestamp) (out []Message, err error) {
 	prefix := at.Partition().Append(nil)
 	h, exists, err := readHead(r, prefix, at.ID)

@@ -18,8 +18,8 @@ type receipt struct {
 	visible  geo.Timestamp
 }
 
-// A receipt is the Base64 of: format, schema, subqueue (8 bytes, little-endian like all), visible from (8), check of queue and
-// message (8), check sum of all before (4): docs/format/queue.md.
+// A receipt is the Base64 of: format, schema, subqueue (8 bytes, little-endian like all), visible from (8), check of
+// queue and message (8), check sum of all before (4): docs/format/queue.md.
 const (
 	receiptFormat = 1
 	receiptBytes  = 2 + 3*8 + 4
@@ -29,7 +29,7 @@ const (
 
 func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// receiptCheck tells the receipts of a message from those of others. The generation is not in it: a receipt from before
+// receiptCheck differs between the receipts of two messages. The generation is not in it: a receipt from before
 // a queue was deleted and created again names no message.
 func receiptCheck(q Queue, id MessageID) uint64 {
 	h := fnv.New64a()
@@ -51,8 +51,8 @@ func (r receipt) encode(q Queue, id MessageID) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// parseReceipt reads a receipt of a message (protocol/queue.md 9.4). ErrReceipt: it is none at all. PopReceiptMismatch: it
-// is that of another message, or queue.
+// parseReceipt reads a receipt of a message (protocol/queue.md 9.4). ErrReceipt: it is none at all. PopReceiptMismatch:
+// it is that of another message, or queue.
 func parseReceipt(text string, q Queue, id MessageID) (r receipt, err error) {
 	b, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil || len(text) != receiptText || len(b) != receiptBytes || b[0] != receiptFormat ||

@@ -10,9 +10,9 @@ import (
 	"antipode/stamp/keys"
 )
 
-// InlineMax is the longest text, in bytes, that stands in the row of its message. A longer one has a row of its own, so
-// that Get, which moves the row of the message, does not write the text again. Up to here the second row costs more processor
-// time than the bytes do (BenchmarkCycles), which go through the log and to the other location once more.
+// InlineMax is the longest text, in bytes, that stands in the row of its message. A longer one has another row, so
+// that Get, which moves the row of the message, does not write the text again. Up to here the second row costs more
+// processor time than the bytes do (BenchmarkCycles), which go through the log and to the other location once more.
 const InlineMax = 2048
 
 // SubqueueID names a subqueue within its queue. It is random but for that of the first one, zero.
@@ -87,7 +87,7 @@ type head struct {
 	first geo.Timestamp
 	// count is how many messages there are, visible or not.
 	count uint64
-	// last is the commit time of the last change of the subqueue: a peek that sees it judges by no earlier time.
+	// last is the commit time of the last change of the subqueue: a peek that sees it is made for no earlier time.
 	last geo.Timestamp
 	// latest is the greatest time from which a message is or was visible: no row is behind it, nor the trace of one.
 	latest geo.Timestamp
@@ -147,7 +147,7 @@ func textRow(id MessageID) []byte { return append([]byte{rowText}, id[:]...) }
 type message struct {
 	inserted, expires geo.Timestamp
 	dequeues          uint32
-	// apart: the text has a row of its own. Else it is text.
+	// apart: the text is in another row. Else it is text.
 	apart bool
 	text  []byte
 }

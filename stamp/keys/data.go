@@ -84,8 +84,8 @@ func Lost(s geo.Service, of geo.Stream) Partition {
 	return Partition{Service: s, Account: LostChanges, Container: string(of.Account), Object: of.String()}
 }
 
-// LostClaims is the partition of what a range claims about the lost changes of an account. The epoch follows it that the
-// other location began: see ClaimRow. Its object is no stream's.
+// LostClaims is the partition of what a range claims about the lost changes of an account. The epoch follows it that
+// the other location began: see ClaimRow. Its object is no stream's.
 func LostClaims(s geo.Service, a geo.Account) Partition {
 	return Partition{Service: s, Account: LostChanges, Container: string(a)}
 }

@@ -133,7 +133,7 @@ type Range struct {
 	acking     []*group
 	overlay    map[string]overlayValue
 	staged     *staged // the keys of overlay in order; may be nil
-	wipes      []wipe // see wipe.go
+	wipes      []wipe  // see wipe.go
 	heads      map[geo.Stream]geo.Head
 	cursors    map[geo.Stream]change.Cursor
 	known      map[geo.SourceRange]cursor.Known

@@ -55,8 +55,8 @@ func TestStagedIsTheOrderOfTheOverlay(t *testing.T) {
 	})
 }
 
-// BenchmarkStaged is what a command costs that stages three rows and walks over one, beside others in flight, in a range that
-// keeps their order and in one that sorts for each walk.
+// BenchmarkStaged is what a command costs that stages three rows and walks over one, beside others in flight, in a
+// range that keeps their order and in one that sorts for each walk.
 func BenchmarkStaged(b *testing.B) {
 	for _, service := range []geo.Service{geo.Queue, geo.Table} {
 		for _, inFlight := range []int{100, 1000, 6000} {

@@ -1,0 +1,281 @@
+package queues_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"antipode/services/queues"
+	"antipode/services/storageerr"
+)
+
+// Q12: no change of a dictionary leaves a queue without a subqueue that takes messages, brings one back that is to be
+// deleted, or drops one that is not; nor one that was made of an older dictionary.
+func TestQ12OneTakesMessages(t *testing.T) {
+	r := newRig(t)
+	r.change(t, add(7))
+	d := r.dictionary(t)
+	require.EqualValues(t, 1, d.Number)
+	try := func(edit func(*queues.Dictionary)) error {
+		to := *d
+		to.Subqueues = append([]queues.Entry(nil), d.Subqueues...)
+		edit(&to)
+		return r.write.Write(t.Context(), &queues.ChangeDictionary{Queue: r.queue, To: &to})
+	}
+	require.Error(t, try(set(queues.StateAllExceptPut, 0, 7)))
+	require.Error(t, try(func(d *queues.Dictionary) { d.Subqueues = d.Subqueues[:1] }), "it may have messages")
+	require.Error(t, try(add(7)), "twice")
+	require.ErrorIs(t, try(func(d *queues.Dictionary) { d.Number = 0 }), queues.ErrStale)
+	require.Equal(t, d, r.dictionary(t))
+	r.change(t, set(queues.StateToBeDeleted, 7))
+	d = r.dictionary(t)
+	require.Error(t, try(set(queues.StateAll, 7)))
+	require.NoError(t, try(func(d *queues.Dictionary) { d.Subqueues = d.Subqueues[:1] }))
+}
+
+// Q13: subqueues come and go while clients put, get and delete: nothing is lost, and nothing got twice.
+func TestQ13ScalingUnderLoad(t *testing.T) {
+	r := newRig(t)
+	ends := []*queues.Service{r.Service, r.another(), r.another()}
+	var mu sync.Mutex
+	put, got := map[string]bool{}, map[string]int{}
+	var clients sync.WaitGroup
+	var failed atomic.Pointer[error]
+	for c := range 6 {
+		end := ends[c%len(ends)]
+		clients.Go(func() {
+			for i := range 60 {
+				text := fmt.Sprintf("%d-%d", c, i)
+				_, err := end.Put(t.Context(), r.queue, queues.PutOptions{Text: []byte(text), TTL: -1})
+				ms, errGet := end.Get(t.Context(), r.queue, 1, time.Hour)
+				mu.Lock()
+				put[text] = true
+				for _, m := range ms {
+					got[string(m.Text)]++
+				}
+				mu.Unlock()
+				for _, m := range ms {
+					err = errors.Join(err, end.Delete(t.Context(), r.queue, m.ID, m.Receipt))
+				}
+				if err = errors.Join(err, errGet); err != nil {
+					failed.Store(&err)
+				}
+			}
+		})
+	}
+	r.change(t, add(1, 2, 3, 4, 5, 6, 7))
+	r.change(t, set(queues.StateAllExceptPut, 0, 1, 2, 3, 4, 5, 6))
+	clients.Wait()
+	require.Nil(t, failed.Load())
+	for r.count(t) > 0 {
+		ms, err := ends[1].Get(t.Context(), r.queue, 32, time.Hour)
+		require.NoError(t, err)
+		require.NotEmpty(t, ms, "a queue that is not empty gives a message")
+		for _, m := range ms {
+			got[string(m.Text)]++
+			require.NoError(t, ends[2].Delete(t.Context(), r.queue, m.ID, m.Receipt))
+		}
+	}
+	require.Len(t, got, len(put))
+	for text, n := range got {
+		require.Equal(t, 1, n, text)
+	}
+}
+
+// Q14: a subqueue that drains takes no message from a front end that does not know it yet, which puts it elsewhere.
+func TestQ14DrainingTakesNoPut(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "a") // Now the front end knows of one subqueue.
+	r.change(t, add(7))
+	r.change(t, set(queues.StateAllExceptPut, 0))
+	c := &queues.Put{Command: r.at(0), ID: queues.MessageID{1}, PutOptions: queues.PutOptions{TTL: -1}}
+	require.ErrorIs(t, r.do(c), queues.ErrStale)
+	r.put(t, "b")
+	require.ElementsMatch(t, []string{"a", "b"}, r.get(t, 32, time.Hour))
+	n := 0
+	for _, id := range []queues.SubqueueID{0, 7} {
+		g := &queues.Get{Command: r.at(id), Max: 32, Timeout: time.Hour}
+		require.NoError(t, r.do(g))
+		require.EqualValues(t, 1, g.Left, "one message in each")
+		n++
+	}
+	require.Equal(t, 2, n)
+}
+
+// A front end that knows an older dictionary finds messages in a subqueue that was made since.
+func TestGetFindsOtherSubqueues(t *testing.T) {
+	r := newRig(t)
+	require.Empty(t, r.get(t, 1, time.Hour))
+	r.change(t, add(7))
+	r.change(t, set(queues.StateAllExceptPut, 0))
+	_, err := r.another().Put(t.Context(), r.queue, queues.PutOptions{Text: []byte("a"), TTL: -1})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a"}, r.get(t, 1, time.Hour))
+}
+
+// Q15: a Clear in parallel with puts deletes what was put before it began, for good, and nothing that is put after it
+// ended, through whichever front end; receipts of what it deleted name nothing.
+func TestQ15ClearAndPuts(t *testing.T) {
+	r := newRig(t)
+	ends := []*queues.Service{r.Service, r.another()}
+	before := []queues.Message{r.put(t, "before"), r.put(t, "before")}
+	_, err := ends[1].Get(t.Context(), r.queue, 1, time.Second) // Both know of the first subqueue.
+	require.NoError(t, err)
+	var clients sync.WaitGroup
+	stop := make(chan struct{})
+	for _, end := range ends {
+		clients.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = end.Put(t.Context(), r.queue, queues.PutOptions{Text: []byte("beside"), TTL: -1})
+				}
+			}
+		})
+	}
+	for range 3 {
+		require.NoError(t, ends[1].Clear(t.Context(), r.queue))
+	}
+	for _, end := range ends {
+		_, err := end.Put(t.Context(), r.queue, queues.PutOptions{Text: []byte("after"), TTL: -1})
+		require.NoError(t, err)
+	}
+	close(stop)
+	clients.Wait()
+	r.clock.step(5 * time.Second)
+	seen := map[string]int{}
+	for {
+		texts := r.get(t, 32, time.Hour)
+		if len(texts) == 0 {
+			break
+		}
+		for _, text := range texts {
+			seen[text]++
+		}
+	}
+	require.Equal(t, 2, seen["after"])
+	require.Zero(t, seen["before"])
+	for _, m := range before {
+		require.ErrorIs(t, r.Delete(t.Context(), r.queue, m.ID, m.Receipt), storageerr.MessageNotFound)
+	}
+	for more := true; more; {
+		more, err = r.Collect(t.Context(), r.queue)
+		require.NoError(t, err)
+	}
+	require.Len(t, r.dictionary(t).Subqueues, 1, "what is collected leaves the dictionary")
+}
+
+// Q15: a Clear that ended in its middle, so that the subqueue which it replaced is still open, is finished by the next
+// one.
+func TestQ15ClearFinishesAnother(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "a")
+	d := r.dictionary(t)
+	set(queues.StateToBeDeleted, 0)(d)
+	add(7)(d)
+	require.NoError(t, r.do(&queues.Open{Command: r.at(7)}))
+	require.NoError(t, r.do(&queues.ChangeDictionary{Queue: r.queue, To: d}))
+	require.NoError(t, r.another().Clear(t.Context(), r.queue))
+	r.put(t, "b") // This front end knows of the first subqueue alone.
+	require.Equal(t, []string{"b"}, r.get(t, 32, time.Hour))
+}
+
+// A queue of several subqueues does what a set of messages does, whatever is done in which order, by which front end,
+// while subqueues come and go (property, on a real range).
+func TestServiceAgainstAModel(t *testing.T) {
+	r := newRig(t)
+	generation := r.queue.Generation
+	rapid.Check(t, func(t *rapid.T) {
+		generation.Created += 2
+		r.queue.Generation = generation
+		ends := []*queues.Service{r.another(), r.another()}
+		type state struct {
+			receipt string
+			hidden  time.Time
+		}
+		n, nextID := 0, queues.SubqueueID(1)
+		live := map[string]*state{}
+		ids := map[string]queues.MessageID{}
+		end := func() *queues.Service { return ends[rapid.IntRange(0, 1).Draw(t, "front end")] }
+		collect := func() {
+			for more := true; more; {
+				var err error
+				more, err = end().Collect(context.Background(), r.queue)
+				require.NoError(t, err)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				n++
+				text := fmt.Sprint(n)
+				m, err := end().Put(context.Background(), r.queue, queues.PutOptions{Text: []byte(text), TTL: -1})
+				require.NoError(t, err)
+				live[text], ids[text] = &state{receipt: m.Receipt}, m.ID
+			},
+			"get": func(t *rapid.T) {
+				limit := rapid.SampledFrom([]int{1, 3, 32}).Draw(t, "limit")
+				before := r.clock.Now()
+				visible := 0
+				for _, s := range live {
+					if s.hidden.Before(before) {
+						visible++
+					}
+				}
+				got, err := end().Get(context.Background(), r.queue, limit, time.Minute)
+				require.NoError(t, err)
+				require.Len(t, got, min(limit, visible))
+				for _, m := range got {
+					s := live[string(m.Text)]
+					require.NotNil(t, s)
+					require.True(t, s.hidden.Before(before), "hidden")
+					s.receipt, s.hidden = m.Receipt, m.Visible.Time()
+				}
+			},
+			"delete": func(t *rapid.T) {
+				if len(live) == 0 {
+					t.Skip("nothing to delete")
+				}
+				text := rapid.SampledFrom(slices.Sorted(maps.Keys(live))).Draw(t, "message")
+				require.NoError(t, end().Delete(context.Background(), r.queue, ids[text], live[text].receipt))
+				delete(live, text)
+			},
+			"clear": func(t *rapid.T) {
+				require.NoError(t, end().Clear(context.Background(), r.queue))
+				for text := range live {
+					require.ErrorIs(t, end().Delete(context.Background(), r.queue, ids[text], live[text].receipt), storageerr.MessageNotFound)
+				}
+				clear(live)
+			},
+			"scale up": func(t *rapid.T) {
+				r.change(t, add(nextID))
+				nextID++
+			},
+			"scale down": func(t *rapid.T) {
+				d := r.dictionary(t)
+				var open []queues.SubqueueID
+				for _, e := range d.Subqueues {
+					if e.State == queues.StateAll {
+						open = append(open, e.ID)
+					}
+				}
+				if len(open) > 1 {
+					r.change(t, set(queues.StateAllExceptPut, open[0]))
+				}
+			},
+			"collect": func(*rapid.T) { collect() },
+			"time":    func(*rapid.T) { r.clock.step(61 * time.Second) },
+			"":        func(t *rapid.T) { require.Equal(t, len(live), r.count(t)) },
+		})
+	})
+}
