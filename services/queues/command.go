@@ -98,7 +98,6 @@ func (e *evaluation) remove(row []byte) { e.ops = append(e.ops, change.Op{Delete
 func (e *evaluation) insert(p place, m *message) {
 	e.set(p.append(nil), m.append(nil))
 	e.head.first = min(e.head.first, p.visible)
-	e.head.latest = max(e.head.latest, p.visible)
 }
 
 // drop deletes a message with its text.

@@ -40,6 +40,16 @@ func TestQ22UpdateBelowTheHead(t *testing.T) {
 	require.EqualValues(t, 2, again[0].DequeueCount)
 }
 
+// Q8: guarantee H does not depend on the times that a range gives: what is inserted below the head moves it back.
+func TestQ8InsertBelowTheHead(t *testing.T) {
+	m := newModel()
+	e := &evaluation{head: head{first: m.now}}
+	e.insert(place{m.now - 1, MessageID{1}}, &message{})
+	require.Equal(t, m.now-1, e.head.first)
+	e.insert(place{m.now, MessageID{2}}, &message{})
+	require.Equal(t, m.now-1, e.head.first)
+}
+
 // Q17: messages that were put without a delay are got in the order of their puts, whatever their ids.
 func TestQ17Order(t *testing.T) {
 	m := newModel()

@@ -49,7 +49,7 @@ func (c *Get) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error)
 	if e.head.count == 0 {
 		return c.unchanged(e)
 	}
-	before := e.head
+	before := e.head.first
 	found, err := c.walk(e)
 	if err != nil {
 		return services.Effect{}, err
@@ -67,8 +67,8 @@ func (c *Get) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error)
 		m.Text = append([]byte{}, text...)
 		c.Messages = append(c.Messages, m)
 	}
-	moved := before.first <= before.latest && e.head.first >= ticksAfter(before.first, headRest)
-	if len(e.ops) == 0 && !moved {
+	// Where nothing is visible, all are hidden: a poll of an empty queue does not come here.
+	if moved := e.head.first >= ticksAfter(before, headRest); len(e.ops) == 0 && !moved {
 		return c.unchanged(e)
 	}
 	return c.finish(e)

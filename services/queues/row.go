@@ -89,18 +89,16 @@ type head struct {
 	count uint64
 	// last is the commit time of the last change of the subqueue: a peek that sees it is made for no earlier time.
 	last geo.Timestamp
-	// latest is the greatest time from which a message is or was visible: no row is behind it, nor the trace of one.
-	latest geo.Timestamp
 }
 
 const (
 	headFormat = 1
-	headBytes  = 3 + 4*8
+	headBytes  = 3 + 3*8
 )
 
 func (h *head) append(dst []byte) []byte {
 	dst = append(dst, headFormat, byte(h.state), h.schema)
-	for _, n := range []uint64{uint64(h.first), h.count, uint64(h.last), uint64(h.latest)} {
+	for _, n := range []uint64{uint64(h.first), h.count, uint64(h.last)} {
 		dst = binary.LittleEndian.AppendUint64(dst, n)
 	}
 	return dst
@@ -113,7 +111,7 @@ func parseHead(b []byte) (h head, err error) {
 	n := func(i int) uint64 { return binary.LittleEndian.Uint64(b[3+8*i:]) }
 	return head{
 		state: State(b[1]), schema: b[2],
-		first: geo.Timestamp(n(0)), count: n(1), last: geo.Timestamp(n(2)), latest: geo.Timestamp(n(3)),
+		first: geo.Timestamp(n(0)), count: n(1), last: geo.Timestamp(n(2)),
 	}, nil
 }
 
