@@ -26,9 +26,13 @@ func chosen(t *testing.T, c *chooser, d *Dictionary) (puts map[SubqueueID]int, f
 func TestQ25SchemasDrain(t *testing.T) {
 	c := &chooser{random: rand.Reader}
 	d := &Dictionary{Subqueues: []Entry{
-		{ID: 1, Schema: 1, State: StateAll}, {ID: 2, Schema: 2, State: StateAll}, {ID: 3, Schema: 2, State: StateAll},
-		{ID: 4, Schema: 2, State: StateAllExceptPut}, {ID: 5, Schema: 1, State: StateAllExceptPut},
-		{ID: 6, Schema: 1, State: StateDisabled}, {ID: 7, Schema: 3, State: StateToBeDeleted},
+		{ID: 1, Schema: 1, State: StateAll},
+		{ID: 2, Schema: 2, State: StateAll},
+		{ID: 3, Schema: 2, State: StateAll},
+		{ID: 4, Schema: 2, State: StateAllExceptPut},
+		{ID: 5, Schema: 1, State: StateAllExceptPut},
+		{ID: 6, Schema: 1, State: StateDisabled},
+		{ID: 7, Schema: 3, State: StateToBeDeleted},
 	}}
 	puts, firsts, order := chosen(t, c, d)
 	require.Len(t, puts, 2)

@@ -27,7 +27,7 @@ type Command struct {
 func (c *Command) Partition() keys.Partition { return c.At.Partition() }
 
 // Gone implements services.Write.
-func (c *Command) Gone() error { return gone }
+func (c *Command) Gone() error { return storageerr.QueueNotFound }
 
 // readHead reads the head row of a subqueue, whose keys have a prefix. The first one has none at first, and is open.
 func readHead(get kv.Getter, prefix []byte, id SubqueueID) (h head, exists bool, err error) {

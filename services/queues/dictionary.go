@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services"
+	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -139,7 +140,7 @@ type ChangeDictionary struct {
 func (c *ChangeDictionary) Partition() keys.Partition { return c.Queue.DictionaryPartition() }
 
 // Gone implements services.Write.
-func (c *ChangeDictionary) Gone() error { return gone }
+func (c *ChangeDictionary) Gone() error { return storageerr.QueueNotFound }
 
 // Deletes implements services.Deletion.
 func (c *ChangeDictionary) Deletes() bool { return c.Clears }

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"antipode/geo"
-	"antipode/services/storageerr"
 	"antipode/stamp/keys"
 )
 
@@ -190,6 +189,3 @@ func after(t geo.Timestamp, d int64) geo.Timestamp {
 	}
 	return math.MaxUint64
 }
-
-// gone is the error where the generation of a queue was deleted.
-var gone error = storageerr.QueueNotFound

@@ -107,7 +107,8 @@ func TestReceipts(t *testing.T) {
 		require.ErrorIs(t, err, storageerr.InvalidQueryParameter, "%q", none)
 		e, _ := storageerr.Of(err)
 		require.Equal(t, []storageerr.Detail{
-			{Name: "QueryParameterName", Value: "popreceipt"}, {Name: "QueryParameterValue", Value: none},
+			{Name: "QueryParameterName", Value: "popreceipt"},
+			{Name: "QueryParameterValue", Value: none},
 			{Name: "Reason", Value: "Invalid pop receipt format"},
 		}, e.Details)
 	}

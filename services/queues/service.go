@@ -11,6 +11,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services"
+	"antipode/services/storageerr"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
@@ -277,7 +278,7 @@ func (s *Service) write(ctx context.Context, w services.Write, c *Command) error
 	switch {
 	case err == nil:
 		s.choose.known.used(c.At, c.Left)
-	case errors.Is(err, gone):
+	case errors.Is(err, storageerr.QueueNotFound):
 		s.choose.known.forget(c.At.Queue)
 	}
 	return err

@@ -111,6 +111,23 @@ func TestQ14DrainingTakesNoPut(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
+// Q14, Q15: a subqueue that is to be deleted stays so: it takes no put, is not opened again, and its receipts name
+// nothing, also while its rows are there.
+func TestQ15ToBeDeletedIsForGood(t *testing.T) {
+	r := newRig(t)
+	m := r.put(t, "a")
+	require.NoError(t, r.do(&queues.SetState{Command: r.at(0), To: queues.StateToBeDeleted}))
+	require.Equal(t, map[byte]int{1: 1, 2: 1}, r.rows(t))
+	require.ErrorIs(t, r.Delete(t.Context(), r.queue, m.ID, m.Receipt), storageerr.MessageNotFound)
+	_, err := r.Update(t.Context(), r.queue, m.ID, m.Receipt, 0, nil)
+	require.ErrorIs(t, err, storageerr.MessageNotFound)
+	require.ErrorIs(t, r.do(&queues.SetState{Command: r.at(0), To: queues.StateAll}), queues.ErrStale)
+	require.ErrorIs(t, r.do(&queues.Open{Command: r.at(0)}), queues.ErrStale)
+	require.ErrorIs(t, r.do(&queues.Put{Command: r.at(0), PutOptions: queues.PutOptions{TTL: -1}}), queues.ErrStale)
+	require.ErrorIs(t, r.do(&queues.Get{Command: r.at(0), Max: 1}), queues.ErrStale)
+	require.ErrorIs(t, r.do(&queues.SetState{Command: r.at(9), To: queues.StateAll}), queues.ErrStale, "it was never opened")
+}
+
 // A front end that knows an older dictionary finds messages in a subqueue that was made since.
 func TestGetFindsOtherSubqueues(t *testing.T) {
 	r := newRig(t)
