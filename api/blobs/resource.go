@@ -7,6 +7,7 @@ import (
 	"antipode/api/protocol"
 	"antipode/api/wire"
 	"antipode/services/blobs"
+	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
 
@@ -53,7 +54,7 @@ func parseResource(raw, restype string) (resource, error) {
 // validate tests the names, and puts the blob's in the form it is stored in.
 func (r *resource) validate() (err error) {
 	if r.container != "" && !r.system {
-		if err := blobs.ValidateContainer(r.container); err != nil {
+		if err := catalog.ValidateName(r.container); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
 
@@ -32,7 +33,7 @@ func FuzzNames(f *testing.F) {
 			require.LessOrEqual(t, len(utf16.Encode([]rune(name))), blobNameUnitsMax)
 			require.NotContains(t, name, `\`)
 		}
-		if err := ValidateContainer(s); err != nil {
+		if err := catalog.ValidateName(s); err != nil {
 			known(t, err)
 		} else {
 			require.Equal(t, strings.ToLower(s), s)

@@ -9,21 +9,6 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Container names: the rules of protocol/blob.md 1.3, by table.
-func TestValidateContainer(t *testing.T) {
-	for _, name := range []string{"abc", "a-b", "0a9", strings.Repeat("x", 63)} {
-		require.NoError(t, ValidateContainer(name), name)
-	}
-	for _, name := range []string{"", "ab", strings.Repeat("x", 64)} {
-		require.ErrorIs(t, ValidateContainer(name), storageerr.NameLengthOutOfRange, name)
-	}
-	for _, name := range []string{"Abc", "a_b", "-ab", "ab-", "a--b", "a.b", "aäb", "$web", "a b"} {
-		require.ErrorIs(t, ValidateContainer(name), storageerr.InvalidResourceName, name)
-	}
-	require.True(t, SystemContainer("$root"))
-	require.False(t, SystemContainer("$other"))
-}
-
 // Blob names: nearly anything goes, as it came but for the backslash.
 func TestParseBlobName(t *testing.T) {
 	for in, want := range map[string]string{

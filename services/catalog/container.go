@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"antipode/geo"
@@ -28,10 +29,12 @@ type Container struct {
 	// Deleted is when it was deleted, zero while it lives. The record stays, so that the name
 	// cannot be created again at once and the other location learns of the deletion.
 	Deleted geo.Timestamp `json:"deleted,omitempty"`
-	// Metadata of a blob container, in the case it came in.
+	// Metadata of a blob container or a queue, by name, names in lower case.
 	Metadata []Pair `json:"metadata,omitempty"`
 	// PublicAccess of a blob container: empty, "blob" or "container".
 	PublicAccess string `json:"public,omitempty"`
+	// Policies are the stored access policies, in the order in which they came.
+	Policies []Policy `json:"policies,omitempty"`
 }
 
 // Pair is one name and value of metadata.
@@ -116,7 +119,8 @@ func containerErrors(s geo.Service) errorsOf {
 }
 
 // Create makes a container. A deleted name is refused for NameRest after its deletion
-// (protocol/table.md 9.2, protocol/blob.md C7).
+// (protocol/table.md 9.2, protocol/blob.md C7). A queue that exists with the metadata that it is to have is
+// ErrExistsAlike (protocol/queue.md 7.1).
 type Create struct {
 	Service      geo.Service
 	Account      geo.Account
@@ -129,6 +133,9 @@ type Create struct {
 	// Created is the result.
 	Created *Container
 }
+
+// ErrExistsAlike: the queue exists with the metadata that it was to be created with. Nothing was changed.
+var ErrExistsAlike = errors.New("catalog: the queue exists as it was to be created")
 
 // errNoEpoch: Create was evaluated without InEpoch.
 var errNoEpoch = errors.New("catalog: a generation needs the epoch of its account's gate")
@@ -157,6 +164,8 @@ func (c *Create) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, err
 		switch {
 		case err != nil:
 			return services.Effect{}, err
+		case old.Deleted == 0 && c.Service == geo.Queue && slices.Equal(old.Metadata, c.Metadata):
+			return services.Effect{}, ErrExistsAlike
 		case old.Deleted == 0:
 			return services.Effect{}, rows.exists
 		case at.Time().Sub(old.Deleted.Time()) < c.NameRest:
@@ -199,7 +208,7 @@ func (d *Delete) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, err
 	return old.effect()
 }
 
-// SetMetadata replaces the metadata of a container (protocol/blob.md C4). Its generation
+// SetMetadata replaces the metadata of a container (protocol/blob.md C4, protocol/queue.md 7.4). Its generation
 // stays: what is in it is not touched.
 type SetMetadata struct {
 	Service geo.Service

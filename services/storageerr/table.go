@@ -25,6 +25,8 @@ var (
 	UnsupportedHeader      = Row{400, "UnsupportedHeader", "One of the HTTP headers specified in the request is not supported."}
 	InvalidQueryParameter  = Row{400, "InvalidQueryParameterValue", "Value for one of the query parameters specified in the request URI is invalid."}
 	MissingQueryParameter  = Row{400, "MissingRequiredQueryParameter", "A query parameter that's mandatory for this request is not specified."}
+	InvalidXMLNodeValue    = Row{400, "InvalidXmlNodeValue", "The value provided for one of the XML nodes in the request body was not in the correct format."}
+	MissingXMLNode         = Row{400, "MissingRequiredXmlNode", "A required XML node was not specified in the request body."}
 	InvalidXMLDocument     = Row{400, "InvalidXmlDocument", "XML specified is not syntactically valid."}
 	OutOfRangeQueryParam   = Row{400, "OutOfRangeQueryParameterValue", "One of the query parameters specified in the request URI is outside the permissible range."}
 	MissingContentLength   = Row{411, "MissingContentLengthHeader", "The Content-Length header was not specified."}
@@ -100,4 +102,5 @@ var (
 	MessageNotFound    = Row{404, "MessageNotFound", "The specified message does not exist."}
 	MessageTooLarge    = Row{400, "MessageTooLarge", "The message exceeds the maximum allowed size."}
 	PopReceiptMismatch = Row{400, "PopReceiptMismatch", "The specified pop receipt did not match the pop receipt for a dequeued message."}
+	InvalidMarker      = Row{400, "InvalidMarker", "The specified marker is invalid."}
 )
