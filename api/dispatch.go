@@ -55,5 +55,5 @@ func (x *exchange) dispatch() error {
 	case geo.Blob:
 		return x.o.Blobs.Serve(x.w, x.req, x.asked)
 	}
-	return queues.Serve(x.w, x.req)
+	return x.o.Queues.Serve(x.w, x.req, x.asked)
 }

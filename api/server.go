@@ -12,6 +12,7 @@ import (
 	"antipode/api/auth"
 	"antipode/api/blobs"
 	"antipode/api/protocol"
+	"antipode/api/queues"
 	"antipode/api/routing"
 	"antipode/api/tables"
 	"antipode/geo"
@@ -55,6 +56,7 @@ type Options struct {
 	Accounts  *accounts.Handler
 	Tables    *tables.Handler
 	Blobs     *blobs.Handler
+	Queues    *queues.Handler
 	// Forward reaches the front ends of other locations, and those of this location's
 	// other nodes.
 	Forward *routing.Forwarder

@@ -98,7 +98,7 @@ func (d *Document) Append(f func(dst []byte) []byte) { d.current.b = f(d.current
 // back what it held as far as the client has taken it. A client that takes it more slowly
 // than takenPerSecond loses the connection.
 func (d *Document) WriteTo(w http.ResponseWriter) {
-	AnswerWithin(w, answerGrace+time.Duration(d.Len()/takenPerSecond)*time.Second)
+	AnswerDocument(w, d.Len())
 	d.full = append(d.full, d.current)
 	d.current = window{}
 	for len(d.full) > 0 {
@@ -108,6 +108,11 @@ func (d *Document) WriteTo(w http.ResponseWriter) {
 		d.release(d.full[0])
 		d.full = d.full[1:]
 	}
+}
+
+// AnswerDocument gives the client the time from now on that it has to take a document of n bytes.
+func AnswerDocument(w http.ResponseWriter, n int) {
+	AnswerWithin(w, answerGrace+time.Duration(n/takenPerSecond)*time.Second)
 }
 
 // AppendTo appends the document to dst. It holds what it held.

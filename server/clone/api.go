@@ -9,12 +9,14 @@ import (
 	"antipode/api/accounts"
 	"antipode/api/blobs"
 	"antipode/api/protocol"
+	"antipode/api/queues"
 	"antipode/api/tables"
 	"antipode/directory"
 	"antipode/geo"
 	"antipode/primary"
 	"antipode/services"
 	"antipode/services/catalog"
+	messages "antipode/services/queues"
 	"antipode/services/storageerr"
 	"antipode/stamp"
 	"antipode/stamp/route"
@@ -50,6 +52,11 @@ func (o Options) serve(s *stamp.Stamp) *api.Server {
 		},
 		Blobs: blobs.NewHandler(blobs.Options{
 			Stamp: s, Writer: w, Payload: s, Names: d.Containers(), Scans: o.Data.Scans, NameRest: o.Data.NameRest, Logger: o.Data.Logger,
+			InFlightBytesMax: inFlightBytes, AnswersBytesMax: answersBytesMax,
+		}),
+		Queues: queues.NewHandler(queues.Options{
+			Stamp: s, Writer: w, Names: d.Containers(), Scans: o.Data.Scans, NameRest: o.Data.NameRest,
+			Messages:         messages.New(messages.Options{Stamp: s, Writer: w, Clock: o.API.Clock}),
 			InFlightBytesMax: inFlightBytes, AnswersBytesMax: answersBytesMax,
 		}),
 	}

@@ -7,8 +7,10 @@ import (
 	"antipode/api/accounts"
 	"antipode/api/blobs"
 	"antipode/api/protocol"
+	"antipode/api/queues"
 	"antipode/api/tables"
 	"antipode/geo"
+	messages "antipode/services/queues"
 )
 
 // opClone is what requests of clones are counted as, whatever they ask for: a drill is none of the location's load.
@@ -32,6 +34,10 @@ func (l *Location) Serve(o *api.Options, m *Meters) {
 	o.Blobs = blobs.NewHandler(blobs.Options{
 		Stamp: l, Writer: l.Primary, Payload: l, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger,
 		Abandoned: func(bytes int64) { m.Abandoned.Add(l.o.Name, bytes) },
+	})
+	o.Queues = queues.NewHandler(queues.Options{
+		Stamp: l, Writer: l.Primary, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest,
+		Messages: messages.New(messages.Options{Stamp: l, Writer: l.Primary, Clock: l.o.Clock}),
 	})
 	o.Observe = func(s geo.Service, op string, status int, code string, took time.Duration) {
 		m.Requests.Observe(l.o.Name, s, op, status, code, took)

@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"strings"
+	"unicode/utf16"
+
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// Limits of stored access policies (protocol/queue.md 2).
+const (
+	policiesMax   = 5
+	policyIDUnits = 64 // UTF-16 code units
+)
+
+// ParsePolicies reads the body of a Set ACL (protocol/queue.md 7.5). An empty one clears all policies. letters are
+// the permissions of the service.
+func ParsePolicies(body []byte, letters string) ([]catalog.Policy, error) {
+	if len(body) == 0 {
+		return nil, nil
+	}
+	root, err := ParseElement(body)
+	if err != nil {
+		return nil, err
+	}
+	if root.Name != "SignedIdentifiers" || !isXMLSpace(root.Text) {
+		return nil, storageerr.InvalidXMLDocument.With("Reason", "The document is no list of SignedIdentifiers.")
+	}
+	var out []catalog.Policy
+	seen := map[string]bool{}
+	for _, e := range root.Children {
+		p, err := parsePolicy(e, letters)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(out) == policiesMax:
+			return nil, storageerr.InvalidXMLDocument.With("Reason", "There are more than 5 policies.")
+		case seen[p.ID]:
+			return nil, storageerr.InvalidXMLDocument.With("Reason", "An Id is there more than once.")
+		}
+		seen[p.ID] = true
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func parsePolicy(e *Element, letters string) (p catalog.Policy, err error) {
+	if e.Name != "SignedIdentifier" {
+		return p, storageerr.InvalidXMLDocument.With("Reason", "The document is no list of SignedIdentifiers.")
+	}
+	if err := e.Container("Id", "AccessPolicy"); err != nil {
+		return p, err
+	}
+	id := e.Child("Id")
+	if id == nil {
+		return p, storageerr.MissingXMLNode.With("XmlNodeName", "Id")
+	}
+	if p.ID, err = id.Leaf(); err != nil {
+		return p, err
+	}
+	if n := len(utf16.Encode([]rune(p.ID))); n == 0 || n > policyIDUnits {
+		return p, storageerr.InvalidXMLDocument.With("Reason", "An Id has 1 to 64 characters.")
+	}
+	access := e.Child("AccessPolicy")
+	if access == nil {
+		return p, nil
+	}
+	if err := access.Container("Start", "Expiry", "Permission"); err != nil {
+		return p, err
+	}
+	for _, c := range access.Children {
+		text, err := c.Leaf()
+		if err != nil {
+			return p, err
+		}
+		switch text = strings.Trim(text, " \t\r\n"); c.Name {
+		case "Start":
+			p.Start, err = parsePolicyTime(c.Name, text)
+		case "Expiry":
+			p.Expiry, err = parsePolicyTime(c.Name, text)
+		default:
+			if strings.Trim(text, letters) != "" {
+				err = BadNode(c.Name, text, "The permissions of the service are "+letters+".")
+			}
+			p.Permission = text
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// parsePolicyTime reads the forms that protocol/queue.md 7.5 names, and returns the one that is stored. An empty
+// one is none.
+func parsePolicyTime(name, text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	const day, minute, second = len("2006-01-02"), len("2006-01-02T15:04"), len("2006-01-02T15:04:05")
+	full := text
+	switch bare, zoned := strings.CutSuffix(text, "Z"); {
+	case len(text) == day:
+		full = text + "T00:00:00Z"
+	case zoned && len(bare) == minute:
+		full = bare + ":00Z"
+	case !zoned || len(bare) < second:
+		full = ""
+	}
+	ts, ok := ParseISO(full)
+	if !ok {
+		return "", BadNode(name, text, "The value is no time of the form YYYY-MM-DDThh:mm:ssZ.")
+	}
+	return string(AppendISOPadded(nil, ts)), nil
+}
+
+// AppendPolicies appends the answer to a Get ACL.
+func AppendPolicies(b []byte, list []catalog.Policy) []byte {
+	b = append(b, XMLStart...)
+	if len(list) == 0 {
+		return append(b, "<SignedIdentifiers />"...)
+	}
+	b = append(b, "<SignedIdentifiers>"...)
+	for _, p := range list {
+		b = AppendElement(append(b, "<SignedIdentifier>"...), "Id", p.ID)
+		b = append(b, "<AccessPolicy>"...)
+		for _, c := range [...]struct{ name, text string }{{"Start", p.Start}, {"Expiry", p.Expiry}, {"Permission", p.Permission}} {
+			if c.text != "" {
+				b = AppendElement(b, c.name, c.text)
+			}
+		}
+		b = append(b, "</AccessPolicy></SignedIdentifier>"...)
+	}
+	return append(b, "</SignedIdentifiers>"...)
+}
