@@ -135,19 +135,18 @@ func (c *call) peekMessages() error {
 	})
 }
 
-// message returns the addressed message and its receipt. What is no GUID is the id of no message.
+// message returns the addressed message. What is no GUID is the id of no message. A receipt that is none is refused
+// before the queue is looked for.
 func (c *call) message(receipt string) (q queues.Queue, id queues.MessageID, err error) {
-	if err := error(nil); err != nil {
+	id, named := queues.ParseMessageID(c.path.message)
+	_, err = queues.NewDelete(queues.Queue{Account: c.r.Account.Name, Name: c.path.queue}, id, receipt)
+	if err != nil && (named || !errors.Is(err, storageerr.PopReceiptMismatch)) {
 		return q, id, err
 	}
-	if q, err = c.queue(); err != nil {
-		return q, id, err
+	if q, err = c.queue(); err == nil && !named {
+		err = storageerr.MessageNotFound
 	}
-	id, ok := queues.ParseMessageID(c.path.message)
-	if !ok {
-		return q, id, storageerr.MessageNotFound
-	}
-	return q, id, nil
+	return q, id, err
 }
 
 // updateMessage is Update Message (protocol/queue.md 9.5). Without a body the text stays.
