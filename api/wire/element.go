@@ -76,7 +76,7 @@ type elementParser struct {
 	root *Element
 	// open are the elements that have not ended, and texts their text.
 	open  []*Element
-	texts []strings.Builder
+	texts [][]byte
 	count int
 }
 
@@ -105,11 +105,11 @@ func (p *elementParser) take(token xml.Token) error {
 			p.push(e)
 		}
 	case xml.EndElement:
-		p.open[depth-1].Text = p.texts[depth-1].String()
+		p.open[depth-1].Text = string(p.texts[depth-1])
 		p.open, p.texts = p.open[:depth-1], p.texts[:depth-1]
 	case xml.CharData:
 		if depth > 0 {
-			p.texts[depth-1].Write(t)
+			p.texts[depth-1] = append(p.texts[depth-1], t...)
 		} else if !isXMLSpace(string(t)) {
 			return p.fail("There is text outside of the root element.")
 		}
@@ -120,7 +120,7 @@ func (p *elementParser) take(token xml.Token) error {
 }
 
 func (p *elementParser) push(e *Element) {
-	p.open, p.texts = append(p.open, e), append(p.texts, strings.Builder{})
+	p.open, p.texts = append(p.open, e), append(p.texts, nil)
 }
 
 func isXMLSpace(s string) bool { return strings.Trim(s, " \t\r\n") == "" }

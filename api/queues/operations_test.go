@@ -55,3 +55,16 @@ func TestLookup(t *testing.T) {
 		require.Equal(t, want.effect, m.Effect, request)
 	}
 }
+
+// Every row of the table that is built has a handler, and every handler a row. The calls of
+// the service itself are package accounts'.
+func TestHandlersAreTheBuiltRows(t *testing.T) {
+	built := map[string]bool{}
+	for _, o := range operation.Of(geo.Queue) {
+		if o.Built && o.On != operation.Service {
+			built[o.Name] = true
+			require.NotNil(t, handlers[o.Name], o.Name)
+		}
+	}
+	require.Len(t, handlers, len(built))
+}
