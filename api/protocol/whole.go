@@ -34,17 +34,21 @@ func ReadWhole(ctx context.Context, r *Request, h *Hold, limit int64) ([]byte, e
 		length = limit
 	}
 	var buf []byte
-	charged := int64(0)
+	room := int64(0) // charged
 	for {
-		if n := int64(len(buf)); n == charged && n < length {
+		more := int64(0)
+		switch n := int64(len(buf)); {
+		case room == length:
+			more = 1 // To read the end.
+		case n == room:
 			step := min(max(n, wholeStep), length-n)
 			if err := h.Grow(ctx, wholeHeldPerByte*step); err != nil {
 				return nil, err
 			}
-			charged += step
+			room += step
 		}
-		buf = slices.Grow(buf, int(charged)-len(buf)+1) // One more than comes, to read the end.
-		n, err := r.HTTP.Body.Read(buf[len(buf):min(cap(buf), int(charged)+1)])
+		buf = slices.Grow(buf, int(room+more)-len(buf))
+		n, err := r.HTTP.Body.Read(buf[len(buf):int(room+more)])
 		buf = buf[:len(buf)+n]
 		switch {
 		case int64(len(buf)) > limit:
