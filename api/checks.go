@@ -1,19 +1,24 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
 
-// preflight answers an OPTIONS request, which never needs a signature and looks at no
-// resource (protocol/blob.md 20.1). No account has rules yet, so none matches.
-func preflight(h http.Header) error {
-	if h.Get("Origin") == "" || h.Get("Access-Control-Request-Method") == "" {
-		return storageerr.NoCORSHeader
+// cors reads what the answer to a request from a web page says of its origin (protocol/queue.md 6.2). An answer that is
+// made again has the headers again.
+func (x *exchange) cors(ctx context.Context) error {
+	if x.r.Header.Get("Origin") == "" {
+		return nil
 	}
-	return storageerr.CORSPreflightFailure
+	set, err := x.o.Accounts.CORS(ctx, x.req)
+	if err == nil && set != nil {
+		x.w.Before(func() { set(x.w.Header()) })
+	}
+	return err
 }
 
 // checkLength refuses a PUT or a POST that says nothing about its body: one of blobs must

@@ -240,7 +240,7 @@ var errCopyIncomplete = storageerr.ServerBusy.Saying(
 func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	if x.r.Method == http.MethodOptions {
 		x.op = x.asked.Name
-		return preflight(x.r.Header)
+		return x.o.Accounts.Preflight(ctx, x.w, x.req)
 	}
 	account, target := x.req.Account, x.req.Target
 	if err := x.verify(account); err != nil {
@@ -291,6 +291,9 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	}
 	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect == operation.Reads {
 		x.w.Before(x.markStale)
+	}
+	if err := x.cors(ctx); err != nil {
+		return err
 	}
 	return x.dispatchFollowing(ctx)
 }

@@ -25,6 +25,7 @@ type npmScript struct {
 func npmScripts() map[string]npmScript {
 	return map[string]npmScript{
 		"tables.mjs": {geo.Table, hostStyle}, "old-tables.cjs": {geo.Table, pathStyle}, "blobs.mjs": {geo.Blob, hostStyle}, "old-blobs.cjs": {geo.Blob, pathStyle},
+		"queues.mjs": {geo.Queue, hostStyle}, "old-queues.cjs": {geo.Queue, pathStyle},
 	}
 }
 

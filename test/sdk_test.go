@@ -7,7 +7,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue"
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
@@ -69,7 +68,7 @@ func TestSDK(t *testing.T) {
 	for _, st := range []style{hostStyle, pathStyle} {
 		t.Run("aztables/"+string(st), func(t *testing.T) { testTables(t, p, st) })
 		t.Run("azblob/"+string(st), func(t *testing.T) { testBlobs(t, p, st) })
-		t.Run("azqueue/"+string(st), func(t *testing.T) { testQueueStats(t, p, st) })
+		t.Run("azqueue/"+string(st), func(t *testing.T) { testQueues(t, p, st) })
 	}
 	t.Run("npm", func(t *testing.T) { testNPM(t, p) })
 	t.Run("writes on secondary", func(t *testing.T) { testSecondaryRefuses(t, p) })
@@ -79,20 +78,6 @@ func TestSDK(t *testing.T) {
 		defer cancel()
 		require.NoError(t, p.Stop(ctx), "SIGTERM drains and exits 0")
 	})
-}
-
-// The queue client parses the statistics, which it could not if the Last Sync
-// Time element were there and empty.
-func testQueueStats(t *testing.T, p *devproc.Process, st style) {
-	cred, err := azqueue.NewSharedKeyCredential(string(rest.DevAccount), rest.DevKey)
-	require.NoError(t, err)
-	svc, err := azqueue.NewServiceClientWithSharedKeyCredential(
-		endpoint(p, st, geo.Queue, true), cred, &azqueue.ClientOptions{ClientOptions: clientOptions(p)})
-	require.NoError(t, err)
-	stats, err := svc.GetStatistics(t.Context(), nil)
-	require.NoError(t, err)
-	require.NotNil(t, stats.GeoReplication)
-	requirePlausible(t, string(*stats.GeoReplication.Status), stats.GeoReplication.LastSyncTime)
 }
 
 // sameOrWait explains a value that has not arrived yet; nil once want is there.

@@ -5,13 +5,16 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/wire"
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/ranges"
 	"antipode/stats"
 )
 
@@ -19,12 +22,25 @@ import (
 // that answers.
 type Stats func(ctx context.Context, a *catalog.Account, s geo.Service) (stats.Replication, error)
 
-// Handler answers the account-level calls of every service.
+// Stamp is the stamp of this location.
+type Stamp interface {
+	ranges.Reader
+	ranges.Routed
+}
+
+// Handler answers the account-level calls of every service. Its methods may be called concurrently.
 type Handler struct {
 	Stats Stats
+	// Stamp and Writer read and write this location's catalog.
+	Stamp  Stamp
+	Writer services.Writer
 	// OmitEmptyLastSyncTime leaves the element out where there is no value, for a
 	// client that cannot parse an empty one (protocol/service.md 3).
 	OmitEmptyLastSyncTime bool
+
+	cache    catalog.Cache[catalog.Properties]
+	begin    sync.Once
+	inFlight *protocol.InFlight
 }
 
 // Lookup finds the call of the service that a request asks for; own is false for any other
@@ -58,8 +74,12 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 		return notAllowed(w, r.Service, m.Allow)
 	case !m.Built:
 		return storageerr.NotImplemented
+	case m.Comp == "stats":
+		return h.stats(w, r, m)
+	case m.Effect == operation.Reads:
+		return h.getProperties(w, r)
 	}
-	return h.stats(w, r, m)
+	return h.setProperties(w, r, m)
 }
 
 // notAllowed is the answer to a verb that does not fit, in the words of the service.

@@ -4,7 +4,7 @@ import "antipode/api/protocol"
 
 const restypeService = "service"
 
-// xmlMax is the longest XML document of an operation that is not built yet, in bytes.
+// xmlMax is the longest XML document of an operation that has no limit of its own, in bytes.
 const xmlMax = 256 << 10
 
 func body(kind BodyKind, bytesMax int64) Body {
@@ -20,12 +20,12 @@ func serviceRows(service string) []Operation {
 			Since: protocol.Version20130815, Effect: Reads, Secondary: Only, Leads: Catalog, SAS: SAS{Type: "s", Account: "r"},
 		},
 		{
-			Name: "Get" + service + "ServiceProperties", On: Service, Verbs: GET, Restype: restypeService, Comp: "properties",
-			Effect: Reads, Secondary: Yes, SAS: SAS{Type: "s", Account: "r"},
+			Name: "Get" + service + "ServiceProperties", Built: true, On: Service, Verbs: GET, Restype: restypeService, Comp: "properties",
+			Effect: Reads, Secondary: Yes, Leads: Catalog, SAS: SAS{Type: "s", Account: "r"},
 		},
 		{
-			Name: "Set" + service + "ServiceProperties", On: Service, Verbs: PUT, Restype: restypeService, Comp: "properties",
-			SAS: SAS{Type: "s", Account: "w"}, Body: body(XML, xmlMax),
+			Name: "Set" + service + "ServiceProperties", Built: true, On: Service, Verbs: PUT, Restype: restypeService, Comp: "properties",
+			Leads: Catalog, SAS: SAS{Type: "s", Account: "w"}, Body: body(XML, xmlMax),
 		},
 	}
 }

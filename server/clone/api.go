@@ -45,7 +45,7 @@ func (o Options) serve(s *stamp.Stamp) *api.Server {
 		Location: o.Node.Location, Zones: o.API.Zones, Clock: o.API.Clock, IDs: o.API.IDs, Logger: o.API.Logger, HopSecret: o.API.HopSecret,
 		Observe:   o.API.Observe,
 		Directory: only{d, o.Account}, Route: func() *route.Table { return s.Route() }, RequestsMax: requestsMax,
-		Accounts: &accounts.Handler{Stats: noStats},
+		Accounts: &accounts.Handler{Stats: noStats, Stamp: s, Writer: w},
 		Tables: &tables.Handler{
 			Stamp: s, Writer: w, Scans: o.Data.Scans, NameRest: o.Data.NameRest, Names: d.Containers(),
 			InFlight: tables.NewInFlight(inFlightBytes), Answers: protocol.NewInFlight(answersBytesMax),

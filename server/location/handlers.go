@@ -26,7 +26,7 @@ func (l *Location) Serve(o *api.Options, m *Meters) {
 	names := l.Directory.Containers()
 	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed
 	o.Clone, o.Whole = l.clones.find, l.CopyWhole
-	o.Accounts = &accounts.Handler{Stats: l.Replication}
+	o.Accounts = &accounts.Handler{Stats: l.Replication, Stamp: l, Writer: l.Primary}
 	o.Tables = &tables.Handler{
 		Stamp: l, Writer: l.Primary, Scans: l.o.Scans, NameRest: l.o.NameRest, Names: names,
 		InFlight: tables.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),

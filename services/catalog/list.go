@@ -78,6 +78,9 @@ func (l Listing) span() (lower, upper []byte) {
 		return b[:len(b)-2] // Without its end, so that what begins with the name is above it.
 	}
 	lower, upper = at(l.Prefix), keys.PrefixEnd(at(l.Prefix))
+	if first := keys.PrefixEnd(propertiesPartition(l.Service, l.Account).Append(nil)); bytes.Compare(first, lower) > 0 {
+		lower = first // Behind the properties of the service.
+	}
 	for _, name := range [...]string{l.Low, l.From} {
 		if low := at(name); bytes.Compare(low, lower) > 0 {
 			lower = low
