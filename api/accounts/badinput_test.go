@@ -68,7 +68,7 @@ func newRig(t *testing.T) *rig {
 	names, writer := &catalog.Containers{}, primary.New(r.stamp)
 	server := api.NewServer(api.Options{
 		Location: "north", Directory: directory{}, Clock: r.clock, IDs: protocol.NewRequestIDs([32]byte{}), Logger: apitest.Quiet(),
-		Accounts: &accounts.Handler{Stats: func(context.Context, *catalog.Account, geo.Service) (stats.Replication, error) {
+		Accounts: &accounts.Handler{Stamp: r.stamp, Writer: writer, Stats: func(context.Context, *catalog.Account, geo.Service) (stats.Replication, error) {
 			return stats.Replication{Status: stats.Unavailable}, nil
 		}},
 		Tables: &tables.Handler{Stamp: r.stamp, Writer: writer, NameRest: time.Hour, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax)},

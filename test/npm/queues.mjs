@@ -74,7 +74,8 @@ async function queues() {
 }
 
 async function messages() {
-  const texts = ["", " <a & b> \t\n'\"; ]]> søn 😀 ", Buffer.from("binary \0").toString("base64"), "x".repeat(65536)];
+  // The client drops line feeds before it sends: the Go client sends them.
+  const texts = ["", " <a & b> \t'\"; ]]> søn 😀 ", Buffer.from("binary \0").toString("base64"), "x".repeat(65536)];
   for (const text of texts) await queue.sendMessage(text);
   await fails(queue.sendMessage("x".repeat(65537)), 413, "RequestBodyTooLarge");
   await fails(queue.sendMessage("x", { messageTimeToLive: 10, visibilityTimeout: 10 }), 400, "InvalidQueryParameterValue");
