@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"antipode/api"
+	"antipode/api/accounts"
+	"antipode/api/apitest"
 	"antipode/api/blobs"
 	"antipode/api/routing"
 	"antipode/geo"
@@ -19,7 +22,8 @@ import (
 // OPTIONS needs no signature, on either endpoint: what a browser asks is answered by the
 // service's rules, of which there are none.
 func TestPreflight(t *testing.T) {
-	f := newFrontEnd(t, api.Options{Location: "north"})
+	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog)
+	f := newFrontEnd(t, api.Options{Location: "north", Accounts: &accounts.Handler{Stamp: stamp}})
 	for _, s := range []geo.Service{geo.Blob, geo.Queue, geo.Table} {
 		for headers, want := range map[string]string{
 			"": "400 InvalidHeaderValue", "Origin": "400 InvalidHeaderValue", "Access-Control-Request-Method": "400 InvalidHeaderValue",

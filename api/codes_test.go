@@ -18,15 +18,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api"
+	"antipode/api/accounts"
 	"antipode/api/apitest"
 	"antipode/api/auth"
 	"antipode/api/blobs"
 	"antipode/api/protocol"
+	"antipode/api/queues"
 	"antipode/api/tables"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/primary"
 	"antipode/services/catalog"
+	messages "antipode/services/queues"
 )
 
 // errorRow is a row of storageerr's table.
@@ -75,6 +78,10 @@ func table(request, body string, headers ...string) coded {
 	return coded{geo.Table, request, body, headers}
 }
 
+func queue(request, body string, headers ...string) coded {
+	return coded{geo.Queue, request, body, headers}
+}
+
 func blob(request, body string, headers ...string) coded {
 	return coded{geo.Blob, request, body, headers}
 }
@@ -117,6 +124,9 @@ func codeRequests() map[string]coded {
 	}
 	list := func(inner string) string {
 		return `<?xml version="1.0" encoding="utf-8"?><BlockList>` + inner + `</BlockList>`
+	}
+	policy := func(inner string) string {
+		return "<SignedIdentifiers><SignedIdentifier>" + inner + "</SignedIdentifier></SignedIdentifiers>"
 	}
 	const blockBlob = "BlockBlob"
 	batch := func(body string) coded { return table("POST /acct/$batch", body, "Content-Type", batchType) }
@@ -197,8 +207,16 @@ func codeRequests() map[string]coded {
 		"BlockListTooLong":           blob("PUT /acct/cont/there?comp=blocklist", list(strings.Repeat("<Latest>AA==</Latest>", 50001))),
 		"LeaseNotPresentOnBlob":      blob("GET /acct/cont/there", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
 		"LeaseNotPresentOnContainer": blob("GET /acct/cont?restype=container", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
-		"PublicAccessNotPermitted":   blob("PUT /acct/public?restype=container", "", "x-ms-blob-public-access", "blob"),
-		"ConditionsNotSupported":     blob("DELETE /acct/cont?restype=container", "", "If-Match", "*"),
+
+		"QueueAlreadyExists":       queue("PUT /acct/que", "", "x-ms-meta-a", "1"),
+		"QueueBeingDeleted":        queue("PUT /acct/gone", ""),
+		"QueueNotFound":            queue("GET /acct/none?comp=metadata", ""),
+		"MessageTooLarge":          queue("POST /acct/que/messages", strings.Repeat("x", 513<<10), "x-ms-version", "2009-09-19"),
+		"InvalidMarker":            queue("GET /acct/?comp=list&marker=x", ""),
+		"InvalidXMLNodeValue":      queue("PUT /acct/que?comp=acl", policy("<Id>a</Id><AccessPolicy><Permission>x</Permission></AccessPolicy>")),
+		"MissingXMLNode":           queue("PUT /acct/que?comp=acl", policy("")),
+		"PublicAccessNotPermitted": blob("PUT /acct/public?restype=container", "", "x-ms-blob-public-access", "blob"),
+		"ConditionsNotSupported":   blob("DELETE /acct/cont?restype=container", "", "If-Match", "*"),
 	}
 }
 
@@ -213,15 +231,18 @@ var unreached = map[string]string{
 	"BlobOverwritten":        "another write between two reads of one download: services/blobs",
 	"BlockCountExceedsLimit": "100,000 staged blocks: services/blobs",
 	"BatchEffectTooLarge":    "100 merges into entities of 1 MB: services/tables",
+	"MessageNotFound":        "needs a receipt of the queue: TestLife in api/queues",
+	"PopReceiptMismatch":     "needs a receipt of another message: TestRefusalsOfMessages in api/queues",
 }
 
 // codesRig is a location with account acct, the secondary of mirror.
 func codesRig(t *testing.T) map[geo.Service]string {
 	t.Helper()
-	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob)
+	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob, geo.Queue)
 	names, writer := &catalog.Containers{}, primary.New(stamp)
 	f := newFrontEnd(t, api.Options{
 		Location: "north", Directory: directory{"acct": "north", "mirror": "south", "hidden": "hidden"},
+		Accounts: &accounts.Handler{Stamp: stamp, Writer: writer},
 		Tables: &tables.Handler{
 			Stamp: stamp, Writer: writer, NameRest: time.Hour, Names: names,
 			InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
@@ -229,9 +250,13 @@ func codesRig(t *testing.T) map[geo.Service]string {
 		Blobs: blobs.NewHandler(blobs.Options{
 			Stamp: stamp, Writer: writer, Payload: stamp, Names: names, NameRest: time.Hour, Logger: apitest.Quiet(),
 		}),
+		Queues: queues.NewHandler(queues.Options{
+			Stamp: stamp, Writer: writer, Names: names, NameRest: time.Hour,
+			Messages: messages.New(messages.Options{Stamp: stamp, Writer: writer, Clock: clock.System{}}),
+		}),
 	})
 	urls := map[geo.Service]string{}
-	for _, s := range []geo.Service{geo.Table, geo.Blob} {
+	for _, s := range []geo.Service{geo.Table, geo.Blob, geo.Queue} {
 		l := httptest.NewServer(f.Handler(s))
 		t.Cleanup(l.Close)
 		urls[s] = l.URL
@@ -241,6 +266,7 @@ func codesRig(t *testing.T) map[geo.Service]string {
 		table("POST /acct/Tables", `{"TableName":"gone"}`), table("DELETE /acct/Tables('gone')", ""),
 		blob("PUT /acct/cont?restype=container", ""), blob("PUT /acct/gone?restype=container", ""), blob("DELETE /acct/gone?restype=container", ""),
 		blob("PUT /acct/cont/there", "x", "x-ms-blob-type", "BlockBlob"), blob("PUT /acct/cont/blocks?comp=block&blockid=AA==", "x"),
+		queue("PUT /acct/que", ""), queue("PUT /acct/gone", ""), queue("DELETE /acct/gone", ""),
 	} {
 		a := c.send(t, urls)
 		require.Less(t, a.status, 300, "%s: %s", c.request, a.body)

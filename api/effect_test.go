@@ -17,6 +17,7 @@ import (
 
 	"antipode/api"
 	"antipode/api/auth"
+	"antipode/api/queues"
 	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -151,12 +152,12 @@ func TestTimedOutReadIsAskedOnce(t *testing.T) {
 // What `-secondary` refuses follows from the operation: a GET that writes is refused, a
 // POST that reads is not.
 func TestSecondaryRefusesByOperation(t *testing.T) {
-	f := newFrontEnd(t, api.Options{Location: "south", Leader: ledHere})
+	f := newFrontEnd(t, api.Options{Location: "south", Leader: ledHere, Queues: queues.NewHandler(queues.Options{})})
 	for request, want := range map[string]string{
-		"GET /acct-secondary/q/messages":               "InsufficientAccountPermissions",
-		"PUT /acct-secondary/q":                        "InsufficientAccountPermissions",
-		"PATCH /acct-secondary/q":                      "InsufficientAccountPermissions",
-		"GET /acct-secondary/q/messages?peekonly=true": "NotImplemented",
+		"GET /acct-secondary/q/messages":                                 "InsufficientAccountPermissions",
+		"PUT /acct-secondary/q":                                          "InsufficientAccountPermissions",
+		"PATCH /acct-secondary/q":                                        "InsufficientAccountPermissions",
+		"GET /acct-secondary/que/messages?peekonly=true&numofmessages=0": "OutOfRangeQueryParameterValue", // It gets that far.
 	} {
 		method, target, _ := strings.Cut(request, " ")
 		w := ask(t, f.Handler(geo.Queue), geo.Queue, method, target)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api"
+	"antipode/api/accounts"
 	"antipode/api/apitest"
 	"antipode/api/protocol"
 	"antipode/api/routing"
@@ -40,6 +41,7 @@ func TestAnyNodeServes(t *testing.T) {
 			Leader: func(r geo.RangeID, _ geo.Service) (string, bool) {
 				return host(nodes[leads[r]].url), leads[r] == i
 			},
+			Accounts: &accounts.Handler{Stamp: stamp, Writer: primary.New(stamp)},
 			Tables: &tables.Handler{
 				Stamp: stamp, Writer: primary.New(stamp), Names: &catalog.Containers{}, InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 			},
@@ -65,7 +67,7 @@ func TestAnyNodeServes(t *testing.T) {
 		{"GET", "/acct//things", "", 400, "Unknown", -1},
 		{"POST", "/acct/$batch", batch, 202, "EntityGroupTransaction", 2},
 		{"DELETE", "/acct/things(PartitionKey='p',RowKey='none')", "", 404, "DeleteEntity", 2},
-		{"GET", "/acct/?comp=properties&restype=service", "", 501, "GetTableServiceProperties", -1},
+		{"GET", "/acct/?comp=properties&restype=service", "", 200, "GetTableServiceProperties", 1},
 		{"DELETE", "/acct/Tables('things')", "", 204, "DeleteTable", 1},
 		{"GET", "/acct/Tables('things')", "", 404, "QueryTable", 1},
 	} {

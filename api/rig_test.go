@@ -116,9 +116,11 @@ func newFrontEnd(t *testing.T, o api.Options) *frontEnd {
 		o.Forward = routing.NewForwarder("test", func(geo.Location, geo.Service) []string { return nil }, nil)
 	}
 	o.IDs, o.Logger, o.Observe = protocol.NewRequestIDs([32]byte{}), apitest.Quiet(), f.observe
-	o.Accounts = &accounts.Handler{Stats: func(context.Context, *catalog.Account, geo.Service) (stats.Replication, error) {
-		return stats.Replication{Status: stats.Unavailable}, nil
-	}}
+	if o.Accounts == nil {
+		o.Accounts = &accounts.Handler{Stats: func(context.Context, *catalog.Account, geo.Service) (stats.Replication, error) {
+			return stats.Replication{Status: stats.Unavailable}, nil
+		}}
+	}
 	f.Server, f.forward = api.NewServer(o), o.Forward
 	t.Cleanup(f.forward.Close)
 	return f

@@ -130,6 +130,14 @@ func (r *StateRow) describeCatalog(p keys.Partition, value []byte) error {
 		}
 		return err
 	}
+	if catalog.IsProperties(p) {
+		r.Kind = "properties"
+		set, err := catalog.ParseProperties(value)
+		if err == nil {
+			r.Value = fmt.Sprintf("%d CORS rules", len(set.CORS))
+		}
+		return err
+	}
 	r.Kind = "container"
 	c, err := catalog.ParseContainer(value)
 	if err != nil {

@@ -20,12 +20,14 @@ import (
 	"antipode/api/auth"
 	"antipode/api/blobs"
 	"antipode/api/protocol"
+	"antipode/api/queues"
 	"antipode/api/tables"
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/primary"
 	"antipode/services/catalog"
+	messages "antipode/services/queues"
 	"antipode/services/storageerr"
 	"antipode/stamp"
 	"antipode/stats"
@@ -44,7 +46,7 @@ type rig struct {
 }
 
 // services are those that are built.
-var services = []geo.Service{geo.Table, geo.Blob}
+var services = []geo.Service{geo.Table, geo.Blob, geo.Queue}
 
 // directory holds the two accounts.
 type directory struct{}
@@ -64,7 +66,7 @@ func (directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ f
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, clock: clock.NewManual(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)), client: &http.Client{Transport: &http.Transport{}}}
-	r.stamp = apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob)
+	r.stamp = apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob, geo.Queue)
 	names, writer := &catalog.Containers{}, primary.New(r.stamp)
 	server := api.NewServer(api.Options{
 		Location: "north", Directory: directory{}, Clock: r.clock, IDs: protocol.NewRequestIDs([32]byte{}), Logger: apitest.Quiet(),
@@ -74,6 +76,10 @@ func newRig(t *testing.T) *rig {
 		Tables: &tables.Handler{Stamp: r.stamp, Writer: writer, NameRest: time.Hour, Names: names, InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax)},
 		Blobs: blobs.NewHandler(blobs.Options{
 			Stamp: r.stamp, Writer: writer, Payload: r.stamp, Names: names, NameRest: time.Hour, Logger: apitest.Quiet(),
+		}),
+		Queues: queues.NewHandler(queues.Options{
+			Stamp: r.stamp, Writer: writer, Names: names, NameRest: time.Hour,
+			Messages: messages.New(messages.Options{Stamp: r.stamp, Writer: writer, Clock: r.clock}),
 		}),
 	})
 	r.urls = map[geo.Service]string{}
@@ -315,7 +321,7 @@ func TestBadAccountCalls(t *testing.T) {
 			{"GET", "/acct/?restype=service", 400, "InvalidQueryParameterValue"},
 			{"GET", "/acct/?restype=service&comp=list", 400, "InvalidQueryParameterValue"},
 			{"GET", "/acct/?comp=properties", 400, "InvalidQueryParameterValue"},
-			{"GET", "/acct/?restype=service&comp=properties", 501, "NotImplemented"},
+			{"PUT", "/acct/?restype=service&comp=properties", 400, "InvalidXmlDocument"},
 			{"PUT", "/mirror-secondary/?restype=service&comp=properties", 403, "InsufficientAccountPermissions"},
 			{"POST", "/mirror-secondary/?restype=service&comp=stats", 403, "InsufficientAccountPermissions"},
 			{"GET", "/acct/?restype=service&comp=stats&timeout=0", 400, "InvalidQueryParameterValue"},

@@ -1,6 +1,7 @@
 package location
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -274,7 +275,11 @@ func (v *verifying) prefixes(ctx context.Context, a geo.Account, s geo.Service, 
 	if err != nil {
 		return nil, err
 	}
-	err = keys.Each(snap, catalog.ContainersPrefix(s, a), func(_, value []byte) error {
+	properties := catalog.PropertiesKey(s, a)
+	err = keys.Each(snap, catalog.ContainersPrefix(s, a), func(key, value []byte) error {
+		if bytes.Equal(key, properties) {
+			return nil // It has no container.
+		}
 		c, err := catalog.ParseContainer(value)
 		if err == nil && c.Deleted == 0 {
 			out = append(out, c.Prefix(s, a))
