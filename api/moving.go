@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"antipode/api/operation"
@@ -93,7 +92,7 @@ const copyWaitMax = time.Second
 // record in its catalog and the gate in the range waits for that: reads of the secondary go on throughout a move (R19).
 func (x *exchange) dispatchFollowing(ctx context.Context) error {
 	err := x.dispatch()
-	if !errors.Is(err, ranges.ErrComing) || x.r.Method != http.MethodGet && x.r.Method != http.MethodHead {
+	if !errors.Is(err, ranges.ErrComing) || x.asked.Effect != operation.Reads {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, copyWaitMax)

@@ -85,7 +85,10 @@ func ruleOf(rules []catalog.CORSRule, origin, method string, headers []string) *
 func listed(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		prefix, isPrefix := strings.CutSuffix(entry, "*")
-		return isPrefix && len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) || strings.EqualFold(entry, name)
+		if isPrefix {
+			return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)
+		}
+		return strings.EqualFold(entry, name)
 	})
 }
 

@@ -76,7 +76,7 @@ func parseChild(e *wire.Element, s geo.Service) (set func(*catalog.Properties), 
 		}
 		return func(p *catalog.Properties) { p.DefaultVersion = text }, err
 	}
-	// Deleted blobs that are kept, and web sites: to say that they are on would be a lie.
+	// Deleted blobs that are kept, and web sites. Who switches them on relies on them, and they are not built.
 	on, err := parseBool(e, "Enabled")
 	if err == nil && on {
 		err = storageerr.NotImplemented
@@ -290,7 +290,8 @@ func parseRules(e *wire.Element) (out []catalog.CORSRule, err error) {
 }
 
 func parseRule(e *wire.Element) (r catalog.CORSRule, size int, err error) {
-	if err := whole(e, "AllowedOrigins", "AllowedMethods", "MaxAgeInSeconds", "ExposedHeaders", "AllowedHeaders"); err != nil {
+	err = whole(e, "AllowedOrigins", "AllowedMethods", "MaxAgeInSeconds", "ExposedHeaders", "AllowedHeaders")
+	if err != nil {
 		return r, 0, err
 	}
 	for _, c := range e.Children {

@@ -4,7 +4,7 @@ import "antipode/api/protocol"
 
 const restypeService = "service"
 
-// xmlMax is the longest XML document of an operation that has no limit of its own, in bytes.
+// xmlMax is the longest XML document of an operation without a special limit, in bytes.
 const xmlMax = 256 << 10
 
 func body(kind BodyKind, bytesMax int64) Body {

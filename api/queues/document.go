@@ -45,11 +45,11 @@ const (
 
 const (
 	// windowBytes is where a part of a document goes out; windowMax is above what a part may grow to by the elements
-	// of a message and a piece of its text, all of it escaped.
+	// of a message and a part of its text, all of it escaped.
 	windowBytes = 32 << 10
 	windowMax   = 64 << 10
-	// pieceBytes is what is escaped of a text at once.
-	pieceBytes = 4 << 10
+	// partBytes is what is escaped of a text at once.
+	partBytes = 4 << 10
 )
 
 // messageWriter writes the document of messages. One that fits in a window has its length in the header. Longer ones
@@ -113,11 +113,11 @@ func (m *messageWriter) time(name string, ts geo.Timestamp) {
 	m.b = wire.AppendElement(m.b, name, wire.FormatHTTPTime(ts.Time()))
 }
 
-// text appends a text, escaped piece by piece between two characters.
+// text appends a text, escaped part by part, which end between two characters.
 func (m *messageWriter) text(text []byte) {
 	for len(text) > 0 {
-		n := min(len(text), pieceBytes)
-		for n < len(text) && n > pieceBytes-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+		n := min(len(text), partBytes)
+		for n < len(text) && n > partBytes-utf8.UTFMax && !utf8.RuneStart(text[n]) {
 			n--
 		}
 		m.b = wire.AppendXML(m.b, string(text[:n]))

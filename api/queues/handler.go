@@ -25,7 +25,9 @@ type Messages interface {
 	Put(ctx context.Context, q queues.Queue, o queues.PutOptions) (queues.Message, error)
 	Get(ctx context.Context, q queues.Queue, limit int, timeout time.Duration) ([]queues.Message, error)
 	Peek(ctx context.Context, r ranges.Reader, q queues.Queue, limit int) ([]queues.Message, error)
-	Update(ctx context.Context, q queues.Queue, id queues.MessageID, receipt string, timeout time.Duration, text []byte) (queues.Message, error)
+	Update(
+		ctx context.Context, q queues.Queue, id queues.MessageID, receipt string, timeout time.Duration, text []byte,
+	) (queues.Message, error)
 	Delete(ctx context.Context, q queues.Queue, id queues.MessageID, receipt string) error
 	Clear(ctx context.Context, q queues.Queue) error
 	Count(ctx context.Context, r ranges.Reader, q queues.Queue) (uint64, error)
@@ -72,7 +74,9 @@ func NewHandler(o Options) *Handler {
 		o.AnswersBytesMax = defaultAnswersBytesMax
 	}
 	longest := operation.Named(geo.Queue, "PutMessage").BodyMax(protocol.Newest)
-	return &Handler{o: o, inFlight: protocol.NewInFlightOfDocuments(o.InFlightBytesMax, longest), answers: protocol.NewInFlight(o.AnswersBytesMax)}
+	return &Handler{
+		o: o, inFlight: protocol.NewInFlightOfDocuments(o.InFlightBytesMax, longest), answers: protocol.NewInFlight(o.AnswersBytesMax),
+	}
 }
 
 // call is one request on its way.

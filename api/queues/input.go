@@ -68,7 +68,8 @@ func (c *call) life() (ttl, delay time.Duration, err error) {
 	}
 	d, err := c.number("visibilitytimeout", 0, 0, visibilityMax)
 	if err == nil && n != ttlNever && d >= n {
-		err = wire.BadParameter("visibilitytimeout", c.r.Query.Get("visibilitytimeout"), "messagettl must be greater than visibilitytimeout")
+		sent := c.r.Query.Get("visibilitytimeout")
+		err = wire.BadParameter("visibilitytimeout", sent, "messagettl must be greater than visibilitytimeout")
 	}
 	return seconds(n), seconds(d), err
 }

@@ -100,9 +100,10 @@ func (c *call) run() (err error) {
 // comp (protocol/queue.md 5).
 func (c *call) unfit() error {
 	comp := strings.ToLower(c.r.Query.Get("comp"))
+	bare := c.asked.Resource == operation.Queue && comp == ""
 	reads := c.r.HTTP.Method == http.MethodGet || c.r.HTTP.Method == http.MethodHead
 	switch {
-	case c.asked.Fault == operation.BadComp, c.asked.Fault == operation.BadVerb && c.asked.Resource == operation.Queue && comp == "" && reads:
+	case c.asked.Fault == operation.BadComp, c.asked.Fault == operation.BadVerb && bare && reads:
 		return wire.BadParameter("comp", comp, "The value is not one of the resource's.")
 	case c.asked.Fault == operation.BadVerb:
 		return c.notAllowed(c.asked.Allow)

@@ -125,9 +125,9 @@ func AppendPolicies(b []byte, list []catalog.Policy) []byte {
 	for _, p := range list {
 		b = AppendElement(append(b, "<SignedIdentifier>"...), "Id", p.ID)
 		b = append(b, "<AccessPolicy>"...)
-		for _, c := range [...]struct{ name, text string }{{"Start", p.Start}, {"Expiry", p.Expiry}, {"Permission", p.Permission}} {
-			if c.text != "" {
-				b = AppendElement(b, c.name, c.text)
+		for i, text := range [...]string{p.Start, p.Expiry, p.Permission} {
+			if text != "" {
+				b = AppendElement(b, [...]string{"Start", "Expiry", "Permission"}[i], text)
 			}
 		}
 		b = append(b, "</AccessPolicy></SignedIdentifier>"...)
