@@ -287,6 +287,8 @@ func TestBrokenBodies(t *testing.T) {
 	require.Contains(t, line(strings.Replace(head, "messages", "messages?limit=50ms", 1)+"Content-Length: 100\r\n\r\n"+small, false), "500")
 	require.Contains(t, line(head+"Transfer-Encoding: chunked\r\n\r\nf00\r\n"+small, true), "400")
 	require.Contains(t, line(head+"x-ms-version: "+testVersion+"\r\nContent-Length: 0\r\n\r\n", true), "400")
+	long := "80001\r\n" + strings.Repeat(" ", 512<<10+1) + "\r\n0\r\n\r\n"
+	require.Contains(t, line(head+"Transfer-Encoding: chunked\r\n\r\n"+long, false), "413")
 	require.Equal(t, before, r.state())
 	require.Contains(t, line(head+"Transfer-Encoding: chunked\r\n\r\n39\r\n"+small+"\r\n0\r\n\r\n", false), "201")
 	require.Equal(t, "x", r.do("GET", "/first/messages", "").list(t)[0].MessageText)

@@ -95,7 +95,7 @@ func TestTexts(t *testing.T) {
 	r := newRig(t, nil)
 	all := []string{
 		"", " ", " \t\n leading and trailing \n\t ", "a\rb\r\nc", "<&>\"'", "]]>", "&amp;lt;", "é\u0085\u2028\ufffd\U0001F600\U0010FFFF", "QUJD+/==",
-		strings.Repeat("\r", 64<<10), strings.Repeat("\U0001F600", 16<<10), strings.Repeat("a\"é", 16<<10),
+		strings.Repeat("\r", 64<<10), strings.Repeat("\U0001F600", 16<<10), strings.Repeat("a\"é", 16<<10), strings.Repeat("€", 21<<10),
 	}
 	for _, text := range all {
 		require.Equal(t, 201, r.put("/first/messages", string(wire.AppendXML(nil, text))).status)
