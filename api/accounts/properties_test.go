@@ -87,7 +87,8 @@ func TestS7Properties(t *testing.T) {
 	require.Contains(t, body, "<DefaultServiceVersion>2013-08-15</DefaultServiceVersion><DeleteRetentionPolicy>")
 	for _, s := range services { // Nothing of it is listed.
 		_, listed := r.send(s, request{"GET", root(s), nil, nil})
-		require.NotContains(t, listed, "properties")
+		require.NotContains(t, listed, "<Name>")
+		require.NotContains(t, listed, `"TableName"`)
 	}
 }
 
