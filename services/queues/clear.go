@@ -119,6 +119,7 @@ func (s *Service) Collect(ctx context.Context, q Queue) (more bool, err error) {
 		if err := s.write(ctx, c, &c.Command); err != nil {
 			return true, busyIfStale(err)
 		}
+		s.o.Collected(c.Deleted, false)
 		if c.Left > 0 {
 			more = true
 			break
@@ -139,6 +140,9 @@ func (s *Service) Collect(ctx context.Context, q Queue) (more bool, err error) {
 // that an earlier call has returned; nil at first. The place is nil at the end.
 func (s *Service) CollectExpired(ctx context.Context, at Subqueue, from []byte) (next []byte, err error) {
 	c := &Collect{Command: Command{At: at}, From: from}
-	err = s.write(ctx, c, &c.Command)
-	return c.Next, busyIfStale(err)
+	if err = s.write(ctx, c, &c.Command); err != nil {
+		return nil, busyIfStale(err)
+	}
+	s.o.Collected(c.Deleted, true)
+	return c.Next, nil
 }

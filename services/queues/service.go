@@ -46,6 +46,11 @@ type Options struct {
 	Clock  clock.Clock
 	// Random is what ids and choices are made of. It may be read concurrently. Nil means crypto/rand.
 	Random io.Reader
+	// Alone: reads of several subqueues come one after the other, in the caller's goroutine, as a simulation needs it.
+	Alone bool
+	// Collected is called with how many messages were deleted for nobody who named them: since they expired, or since
+	// their subqueue is to be deleted. It may be called concurrently. May be nil.
+	Collected func(messages int, expired bool)
 }
 
 // Service is the queues of a location. It spreads the messages of a queue over its subqueues. Its calls change
@@ -53,12 +58,16 @@ type Options struct {
 type Service struct {
 	o      Options
 	choose chooser
+	loads  loads
 }
 
 // New returns the queues of a location.
 func New(o Options) *Service {
 	if o.Random == nil {
 		o.Random = rand.Reader
+	}
+	if o.Collected == nil {
+		o.Collected = func(int, bool) {}
 	}
 	return &Service{o: o, choose: chooser{random: o.Random}}
 }
@@ -240,7 +249,7 @@ func (s *Service) counts(ctx context.Context, r ranges.Reader, q Queue, of []Ent
 				return err
 			})
 		}
-		if i == len(of)-1 {
+		if s.o.Alone || i == len(of)-1 {
 			ask() // The only one, of most queues.
 		} else {
 			asked.Go(ask)
@@ -272,9 +281,12 @@ func (s *Service) read(ctx context.Context, r ranges.Reader, q Queue) (d *Dictio
 	return d, err
 }
 
-// write commits a command, and remembers how full it left its subqueue.
+// write commits a command, counts it, and remembers how full it left its subqueue.
 func (s *Service) write(ctx context.Context, w services.Write, c *Command) error {
 	err := s.o.Writer.Write(ctx, w)
+	if _, rest := w.(services.Remainder); !rest {
+		s.loads.add(c.At, errors.Is(err, kv.ErrBusy))
+	}
 	switch {
 	case err == nil:
 		s.choose.known.used(c.At, c.Left)
