@@ -32,6 +32,8 @@ const (
 	nameUnavailable     = "antipode_replication_unavailable"
 	nameAlarms          = "antipode_stream_alarms_total"
 	nameHeld            = "antipode_held_writes_total"
+	nameScaled          = "antipode_queue_scalings_total"
+	nameCollected       = "antipode_queue_collected_messages_total"
 	nameCache           = "antipode_state_cache_bytes"
 	nameAbandoned       = "antipode_abandoned_payload_bytes_total"
 	nameReplicaInSync   = "antipode_replica_in_sync"
@@ -111,7 +113,7 @@ func Names() []string {
 		nameWitnessRequests, nameWitnessLease, nameWitnessRenewal, nameWitnessClaims, nameWitnessUnsaved,
 		nameRequestErrors, nameLeader, nameReplicas, nameStopped, nameDiskSize, nameDiskFree, nameDiskReserve,
 		nameRunning, nameConfirmed, nameRefused, nameLinkCut, nameBusConnected,
-		nameAccounts, nameOperations, nameLastFailover, nameCertificate, nameBuild,
+		nameAccounts, nameOperations, nameLastFailover, nameCertificate, nameBuild, nameScaled, nameCollected,
 	}
 }
 

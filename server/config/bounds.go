@@ -13,6 +13,12 @@ const reserveBytesMax = 1 << 50
 // metricsAccountsMax is AccountsMax of package metrics: a scrape of more takes seconds.
 const metricsAccountsMax = 10_000
 
+// subqueuesMax is the bound of queues.ScaleOptions.Max; queueRateMax is far above what a location can do.
+const (
+	subqueuesMax = 256
+	queueRateMax = 1_000_000
+)
+
 // cacheBytesMin leaves something beside the memtables, which Pebble takes out of the cache's bytes: up to 80 MiB while
 // they flush.
 const (
@@ -37,6 +43,12 @@ func (n Node) validateBounds(w *walker) {
 	}
 	if n.MetricsAccounts < -1 || n.MetricsAccounts > metricsAccountsMax {
 		w.bad("metrics_accounts", fmt.Sprintf("write a number of accounts from 1 to %d, or -1 for none, or leave it out for the default of 100", metricsAccountsMax))
+	}
+	if n.QueueScale.Max > subqueuesMax {
+		w.bad("queue_scale.max", fmt.Sprintf("write a number of subqueues from 1 to %d, or leave it out for the default of 64", subqueuesMax))
+	}
+	if n.QueueScale.UpRate > queueRateMax {
+		w.bad("queue_scale.up_rate", fmt.Sprintf("write a number of commands per second from 1 to %d, or leave it out for the default of 1000", queueRateMax))
 	}
 	w.drain(n.Drain)
 	n.validateOutbox(w)

@@ -53,8 +53,9 @@ type Node struct {
 	BootstrapBytesPerSecond uint64 `yaml:"bootstrap_bytes_per_second"`
 	// MetricsAccounts is how many accounts the metrics show by their names, those that are worst off; all others are
 	// in one series. Default 100; -1 shows none by name.
-	MetricsAccounts int64  `yaml:"metrics_accounts"`
-	Listen          Listen `yaml:"listen"`
+	MetricsAccounts int64      `yaml:"metrics_accounts"`
+	QueueScale      QueueScale `yaml:"queue_scale"`
+	Listen          Listen     `yaml:"listen"`
 	Admin           Admin  `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
 	// All nodes of both locations and all gateways need the same zones. Default localhost.
@@ -162,6 +163,15 @@ type Drain struct {
 
 func (d Drain) withDefaults() Drain {
 	return Drain{Timeout: cmp.Or(d.Timeout, "15s"), Notice: cmp.Or(d.Notice, "1s")}
+}
+
+// QueueScale is when a queue gets another subqueue: see queues.ScaleOptions.
+type QueueScale struct {
+	// Max is how many subqueues a queue gets at most. Default 64. With 1 each keeps the one that it begins with.
+	Max uint64 `yaml:"max"`
+	// UpRate is from how many commands per second on one subqueue a queue gets another one. Below a quarter of it on each, one
+	// of them drains. Default 1000.
+	UpRate uint64 `yaml:"up_rate"`
 }
 
 // Notices configures the receiver of events of failovers.
@@ -307,6 +317,7 @@ func (n Node) withDefaults() Node {
 	if n.MetricsAccounts == 0 {
 		n.MetricsAccounts = 100
 	}
+	n.QueueScale.Max, n.QueueScale.UpRate = cmp.Or(n.QueueScale.Max, 64), cmp.Or(n.QueueScale.UpRate, 1000)
 	if n.NameRest == "" {
 		n.NameRest = "40s"
 	}

@@ -57,6 +57,7 @@ type Options struct {
 	NameRest time.Duration
 	// SweepEvery is the pause between two rounds of the sweep of deleted tables and containers. Zero means 10 s.
 	SweepEvery time.Duration
+	Queues     Queueing
 	// RPOTarget is the age from which a change that the other location has not acknowledged is reported
 	// as late. Zero means 15 min. A low one reports each short outage.
 	RPOTarget time.Duration
@@ -202,6 +203,7 @@ type Location struct {
 	withholding withholding
 	receiving   receiving
 	watching    watching
+	queueing    queueing
 	verifying   *verifying
 	clones      clones
 	shipMu      sync.Mutex
@@ -223,6 +225,7 @@ func New(o Options) *Location {
 	l.names = directory.NewNames(l.Directory, o.Seed^uint64(o.Clock.Now().UnixNano()))
 	l.Primary = primary.New(l)
 	l.Primary.Await = l.confirming.await
+	l.queueing = newQueueing(l)
 	l.Directory.SetImages(l.Primary)
 	l.Directory.OnMove(l.reportMove)
 	l.Directory.SetPace(o.Clock, o.CopyRate)
@@ -366,13 +369,6 @@ func (l *Location) startStamp(ctx context.Context) error {
 
 // Route returns the table of the location's ranges.
 func (l *Location) Route() *route.Table { return l.o.Route }
-
-// committed passes on how long a commit of a range took.
-func (l *Location) committed(id geo.RangeID, took time.Duration) {
-	if r, ok := l.o.Route.Range(id); ok {
-		l.o.OnCommit(r.Service, took)
-	}
-}
 
 // Whole reports whether this process runs all nodes of the stamp.
 func (l *Location) Whole() bool { return slices.Equal(l.o.Nodes, l.o.Local) }

@@ -12,6 +12,7 @@ import (
 	"antipode/replication/bus/natsbus"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
+	"antipode/services/queues"
 	"antipode/stamp/node"
 )
 
@@ -25,22 +26,30 @@ type Meters struct {
 	Abandoned *metrics.Abandoned
 	// Held counts writes of accounts whose changes are late.
 	Held *metrics.Held
+	// Queues counts what is done with queues.
+	Queues *metrics.Queues
 }
 
 // NewMeters registers the instruments. Counters of the given locations begin at zero.
 func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, error) {
 	var m Meters
-	var errs [6]error
+	var errs [7]error
 	m.Requests, errs[0] = metrics.NewRequests(reg)
 	m.Commits, errs[1] = metrics.NewCommits(reg)
 	m.Alarms, errs[2] = metrics.NewAlarms(reg)
 	m.Abandoned, errs[3] = metrics.NewAbandoned(reg)
 	m.Events, errs[4] = metrics.NewEvents(reg)
 	m.Held, errs[5] = metrics.NewHeld(reg)
+	m.Queues, errs[6] = metrics.NewQueues(reg)
 	for _, l := range locations {
 		m.Held.Add(l, true, 0)
 		m.Held.Add(l, false, 0)
 		m.Abandoned.Add(l, 0)
+		m.Queues.AddCollected(l, true, 0)
+		m.Queues.AddCollected(l, false, 0)
+		for _, act := range queues.Acts() {
+			m.Queues.AddScaled(l, string(act), 0)
+		}
 		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows, EpochsConfirmed, EpochsLost, EpochsPassed) {
 			m.Events.Add(l, string(kind), 0)
 		}
@@ -70,5 +79,7 @@ func (m *Meters) Watch(o *Options) {
 	o.OnCommit = func(s geo.Service, took time.Duration) { m.Commits.Observe(o.Name, s, took) }
 	o.OnAlarm = func(reason string) { m.Alarms.Add(o.Name, reason, 1) }
 	o.OnHeld = func(refused bool) { m.Held.Add(o.Name, refused, 1) }
+	o.Queues.OnScaled = func(act queues.Act) { m.Queues.AddScaled(o.Name, string(act), 1) }
+	o.Queues.OnCollected = func(n int, expired bool) { m.Queues.AddCollected(o.Name, expired, uint64(n)) }
 	o.OnEvent = func(kind node.EventKind) { m.Events.Add(o.Name, string(kind), 1) }
 }

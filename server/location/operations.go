@@ -99,6 +99,13 @@ func (l *Location) compareGates(ctx context.Context, s *stamp.Stamp) {
 	}
 }
 
+// committed passes on how long a commit of a range took.
+func (l *Location) committed(id geo.RangeID, took time.Duration) {
+	if r, ok := l.o.Route.Range(id); ok {
+		l.o.OnCommit(r.Service, took)
+	}
+}
+
 // sweeper returns the sweeper of the ranges that this process leads.
 func (l *Location) sweeper(s *stamp.Stamp) *directory.Sweeper {
 	o := directory.SweeperOptions{

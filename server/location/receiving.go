@@ -130,7 +130,7 @@ func (r *receiving) following(s *stamp.Stamp) *following {
 	return f
 }
 
-// start runs the site, goes on with the operations of accounts, and sweeps what is deleted, until stop.
+// start runs the site, goes on with the operations of accounts, sweeps what is deleted, and keeps queues, until stop.
 func (r *receiving) start(s *stamp.Stamp, f *following) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -142,6 +142,7 @@ func (r *receiving) start(s *stamp.Stamp, f *following) {
 	r.wg.Go(func() { r.l.compareGates(ctx, s) })
 	r.wg.Go(func() { r.l.settleForks(ctx, s) })
 	r.wg.Go(func() { r.l.sweeper(s).Run(ctx) })
+	r.wg.Go(func() { r.l.queueing.keeper(s).Run(ctx) })
 }
 
 // stop ends the goroutines of start and waits for them.

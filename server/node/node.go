@@ -122,7 +122,11 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openNotices(); err != nil {
 		return nil, err
 	}
-	n.location = location.New(n.locationOptions(random))
+	options := n.locationOptions(random)
+	if err := options.Queues.Scale.Validate(); err != nil {
+		return nil, fmt.Errorf("section queue_scale: %w", err)
+	}
+	n.location = location.New(options)
 	if err := (location.Set{n.location}).RegisterGauges(n.registry, int(c.MetricsAccounts)); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/services/storageerr"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -18,7 +19,7 @@ import (
 // A Keeper is the queue manager of protocol/queue.md 13: it deletes messages that have expired and the rows of subqueues that
 // are to be deleted, finishes changes that were stopped half way, and scales queues (22 to 25). Each process keeps the ranges
 // of the queue service that it leads, of accounts whose primary is here: the expired messages of the subqueues in them, and
-// the queues whose dictionaries are in them. Every change is a command that is right whoever else does the same at the same
+// the queues whose dictionaries are in them. Every change is a command that is right also if others do the same at the same
 // time, and leaves a state with which another Keeper goes on; so a Keeper remembers nothing that matters.
 
 // Bounds of a step.
@@ -112,7 +113,7 @@ func (k *Keeper) Step(ctx context.Context) (rest time.Duration) {
 	default:
 		err = k.goOn(ctx, now)
 	}
-	for _, usual := range []error{nil, kv.ErrBusy, kv.ErrUnknown, ErrStale, gone} { // Another one was faster, or it is tried again.
+	for _, usual := range []error{nil, kv.ErrBusy, kv.ErrUnknown, ErrStale, storageerr.QueueNotFound} { // Another one was faster, or it is tried again.
 		if errors.Is(err, usual) {
 			return keepRest
 		}

@@ -195,7 +195,7 @@ type settled struct {
 
 func (s *settled) any() bool { return s.to != nil || len(s.opens)+len(s.closes) > 0 }
 
-// settle compares a dictionary with the heads of its subqueues: whoever changed them may have stopped half way, and a range
+// settle compares a dictionary with the heads of its subqueues: the one who changed them may have stopped half way, and a range
 // may have been recovered with a loss. Of two states the more closed one counts, so that no subqueue ever opens again behind
 // the back of those who know it closed. A disabled one is left to those who disabled it.
 func settle(d *Dictionary, heads []counted) (s settled) {
