@@ -5,6 +5,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/services/queues"
 )
 
 // accountPlan are the accounts, two of them with one primary: each location is
@@ -44,6 +45,9 @@ type account struct {
 	// claim is the epoch that the newest promotion has claimed at the witness, zero if that is not asked.
 	claim    geo.Epoch
 	diverged map[geo.Location]bool
+	// got are messages that clients have got, hidden are when and for how long.
+	got    []gotten
+	hidden map[queues.MessageID]hidden
 	// fresh is the write of an object that was acknowledged last, nil before the first.
 	fresh *op
 }
@@ -65,8 +69,8 @@ type synced struct {
 }
 
 func newAccount(name geo.Account, home *location) *account {
-	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}, wholeFrom: map[geo.RangeID]uint64{}, taken: map[geo.Epoch]bool{}, diverged: map[geo.Location]bool{}}
-	for _, svc := range used {
+	a := &account{name: name, home: home, containers: map[geo.Service][]*container{}, synced: map[geo.Service]*synced{}, wholeFrom: map[geo.RangeID]uint64{}, taken: map[geo.Epoch]bool{}, diverged: map[geo.Location]bool{}, hidden: map[queues.MessageID]hidden{}}
+	for _, svc := range home.s.used {
 		a.synced[svc] = &synced{checked: map[geo.Stream]geo.Seq{}}
 	}
 	return a
@@ -79,7 +83,7 @@ func (a *account) lastSync(svc geo.Service) geo.Timestamp {
 		return max(a.synced[svc].lastSync, a.synced[svc].before)
 	}
 	var newest geo.Timestamp
-	for _, other := range used {
+	for _, other := range a.home.s.used {
 		newest = max(newest, a.lastSync(other))
 	}
 	return newest

@@ -117,7 +117,7 @@ func (s *Sim) watchFor(d time.Duration, look func()) {
 // unwellAny returns which service is not well, of those that are not left out; "" for none.
 func (s *Sim) unwellAny(leaveOut func(*account, geo.Service) bool) string {
 	for _, a := range s.accounts {
-		for _, svc := range used {
+		for _, svc := range s.used {
 			if leaveOut != nil && leaveOut(a, svc) {
 				continue
 			}
@@ -148,7 +148,7 @@ type heldService struct {
 func (s *Sim) watchStall(c *stalled) {
 	var all []*heldService
 	for _, a := range s.accounts {
-		for _, svc := range used {
+		for _, svc := range s.used {
 			if c.held(a, svc) {
 				all = append(all, &heldService{a: a, svc: svc})
 			}

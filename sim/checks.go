@@ -36,7 +36,7 @@ func (s *Sim) startChecks() {
 			l.forgive()
 		}
 		for _, a := range s.accounts {
-			s.askSync(a, used[s.rng.IntN(len(used))])
+			s.askSync(a, s.used[s.rng.IntN(len(s.used))])
 			s.checkPartition(a)
 			s.read(a, func() {}) // By clients that only read, and wait for nobody.
 		}
@@ -190,7 +190,7 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 		if !a.hasCopy() {
 			continue
 		}
-		for _, svc := range used {
+		for _, svc := range s.used {
 			if missing, stopped := s.stopped(a, svc); missing != "" {
 				return missing
 			} else if stopped && s.moves != nil {
@@ -212,7 +212,7 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 		if why := l.untrusted(); why != "" {
 			return fmt.Sprintf("%s %s", l.name, why)
 		}
-		for _, id := range shipped {
+		for _, id := range s.shipped {
 			if why := l.history[id].backlog(); why != "" {
 				return why
 			}
@@ -265,7 +265,7 @@ func (s *Sim) checkEnd() {
 			l.history[id].checkForgotten()
 		}
 	}
-	for _, id := range shipped {
+	for _, id := range s.shipped {
 		a, b := s.locations[0].history[id], s.locations[1].history[id]
 		if differs := diff("row", s.comparable(a.m.rows()), s.comparable(b.m.rows())); differs != "" {
 			s.fail(fmt.Errorf("%w: r%d: %s", ErrUnequal, id, differs))
@@ -284,7 +284,7 @@ func (s *Sim) checkEnd() {
 
 // lookAtAll reads every partition of a living container, on every replica.
 func (l *location) lookAtAll() {
-	for _, svc := range used {
+	for _, svc := range l.s.used {
 		for _, m := range l.holders(geo.FirstRange(svc)) {
 			m.lookAt(geo.FirstRange(svc))
 		}

@@ -22,7 +22,7 @@ func (m *member) compareGates() {
 	if m.compares || m.n == nil || m.still() || m.killed != nil {
 		return
 	}
-	for _, svc := range used {
+	for _, svc := range m.l.s.used {
 		id := geo.FirstRange(svc)
 		if !m.leads(id) || !m.n.Range(id).Machine.Uncompared() {
 			continue

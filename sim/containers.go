@@ -11,8 +11,8 @@ import (
 	"antipode/stamp/keys"
 )
 
-// used are the services that carry the workload.
-var used = [...]geo.Service{geo.Table, geo.Blob} //nolint:gochecknoglobals // A table.
+// objectServices are the services of objects that clients write and read: see client. They carry the workload of every run.
+var objectServices = [...]geo.Service{geo.Table, geo.Blob} //nolint:gochecknoglobals // A table.
 
 // container is a table or a blob container of an account, from its creation's effect on.
 type container struct {

@@ -102,7 +102,7 @@ func (h *history) tookAccounts() {
 		h.steps(a, rec)
 		whole := h.l.whole(a)
 		if whole && a.incomplete {
-			for _, id := range shipped {
+			for _, id := range h.s.shipped {
 				a.wholeFrom[id] = uint64(len(h.l.history[id].log))
 			}
 		}
@@ -194,9 +194,9 @@ func (h *history) missing(a *account, commits map[string][]commit, upTo geo.Time
 		if err != nil || n == 0 || p.Account != a.name || s.container(p).deleted {
 			continue
 		}
-		id, _, err := parseLast(there[part][lastRow])
+		id, _, err := parseLast(there[part][lastRowOf(p.Service)])
 		if want := s.ops[list[n-1].id]; err != nil || s.ops[id].place().before(want.place()) {
-			why := fmt.Sprintf("%s of %s has %q, write %d was committed at %d", p.Object, p.Container, there[part][lastRow], want.id, list[n-1].at)
+			why := fmt.Sprintf("%s of %s has %q, write %d was committed at %d", p.Object, p.Container, there[part][lastRowOf(p.Service)], want.id, list[n-1].at)
 			if missing == "" || why < missing {
 				missing = why
 			}

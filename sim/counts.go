@@ -71,6 +71,10 @@ type Counts struct {
 	EpochsChanged, WitnessKilled, WitnessCut, PromotionClaimed, ClaimWithdrawn uint64
 	// Generations wiped by sweepers.
 	Swept uint64
+	// Messages that clients got, and that were collected; subqueues that were added, drained and removed; changes of queues,
+	// messages that were got again, and queues whose messages were all got, that were checked.
+	QueueGot, QueueExpired, QueueCleared, QueueAdded, QueueDrained, QueueRemoved uint64
+	QueueChecked, QueueHiddenChecked, QueueEmptied                               uint64
 	// Receivers that began, and how often one did while that of an earlier term still ran.
 	ReceiverStarted, ReceiversAtOnce uint64
 	// Range snapshots installed, and broken off on their way; replicas found lost, begun again

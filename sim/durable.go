@@ -56,7 +56,7 @@ func (s *Sim) checkAck(o *op) {
 // checkOwed: the disk that the node starts on holds every write that was
 // acknowledged while the node was in sync, and its payload.
 func (m *member) checkOwed() {
-	for _, id := range shipped {
+	for _, id := range m.l.s.shipped {
 		if m.owes[id] > 0 {
 			m.checkDurable(id, m.owes[id])
 		}

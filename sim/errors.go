@@ -86,6 +86,13 @@ var (
 	// ErrDeleted: a change of a table took effect after its deletion was committed in
 	// the table's range (R8).
 	ErrDeleted = errors.New("sim: a deleted table was changed")
+	// ErrQueue: a change of a queue lost or changed a message that it is not about, broke an invariant of a subqueue, is not on
+	// the queue's lane, or left the dictionary without a subqueue that takes messages (Q1, Q2, Q6, Q7, Q12 to Q14, Q20, Q23).
+	ErrQueue = errors.New("sim: a change of a queue breaks its invariants")
+	// ErrGotTwice: two clients got a message within its timeout (Q2).
+	ErrGotTwice = errors.New("sim: a message was got twice within its timeout")
+	// ErrUndelivered: a message that lives is not got by who gets all, or is not counted (Q1, Q6).
+	ErrUndelivered = errors.New("sim: a message is not delivered")
 	// ErrAlarm: a fork, a wrong CRC32C or a refused epoch was reported where nothing
 	// forked, nothing was damaged and no epoch was raised.
 	ErrAlarm = errors.New("sim: false alarm")

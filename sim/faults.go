@@ -75,7 +75,7 @@ func (s *Sim) nextFault() {
 func (s *Sim) causeFault() {
 	l := s.locations[s.rng.IntN(len(s.locations))]
 	m := l.members[s.rng.IntN(len(l.members))]
-	if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil && s.chance(0.5) {
+	if led := l.newest(s.shipped[s.rng.IntN(len(s.shipped))]); led != nil && s.chance(0.5) {
 		m = led // Faults of leaders have the most effects.
 	}
 	what := s.rng.IntN(30)
@@ -114,7 +114,7 @@ func (s *Sim) causeFault() {
 	case 15, 16:
 		s.pause(m)
 	case 26, 27:
-		if led := l.newest(shipped[s.rng.IntN(len(shipped))]); led != nil {
+		if led := l.newest(s.shipped[s.rng.IntN(len(s.shipped))]); led != nil {
 			m = led // A follower's pass answers nobody.
 		}
 		s.stopPass(m)

@@ -213,7 +213,7 @@ func (s *Sim) refusedAtRest(a *account) string {
 	if s.third == nil {
 		return ""
 	}
-	for _, id := range shipped {
+	for _, id := range s.shipped {
 		m := a.home.newest(id)
 		if m == nil || !m.fence.Confirms(a.name, change.Gate{Epoch: a.epoch}, s.now) {
 			return fmt.Sprintf("r%d at %s refuses writes of %s in epoch %s", id, a.home.name, a.name, a.epoch)

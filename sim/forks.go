@@ -94,7 +94,7 @@ func (h *history) checkFrozen(r *change.Record) {
 func (h *history) promoted(a *account) {
 	from := h.l.far
 	h.s.countPromoted(a)
-	for _, id := range shipped { // The catalog first: it says which containers there are.
+	for _, id := range h.s.shipped { // The catalog first: it says which containers there are.
 		own, was := h.l.history[id], from.history[id]
 		if own.svc == geo.Catalog {
 			own.forkContainers(a)
@@ -134,7 +134,7 @@ func (h *history) forkPartitions(a *account, from *history) {
 			continue
 		}
 		here := place{}
-		last, _, err := parseLast(h.m.parts[part][lastRow])
+		last, _, err := parseLast(h.m.parts[part][lastRowOf(h.svc)])
 		if err == nil {
 			here = h.s.ops[last].place()
 		}
@@ -156,7 +156,7 @@ func (h *history) forkPartitions(a *account, from *history) {
 		if err != nil || p.Account != a.name {
 			continue
 		}
-		if id, _, err := parseLast(rows[lastRow]); err == nil {
+		if id, _, err := parseLast(rows[lastRowOf(h.svc)]); err == nil {
 			h.newest[part] = id
 			if t := h.s.ops[id].twin; t != nil {
 				h.twins[part] = t.clone()
@@ -184,10 +184,10 @@ func (h *history) forget(a *account) {
 // forkContainers finds which containers of an account the catalog here has.
 func (h *history) forkContainers(a *account) {
 	covered := geo.Timestamp(0)
-	for _, svc := range used {
+	for _, svc := range h.s.used {
 		covered = max(covered, a.synced[svc].lastSync)
 	}
-	for _, svc := range used {
+	for _, svc := range h.s.used {
 		var kept []*container
 		for _, c := range a.containers[svc] {
 			row := h.m.parts[string(catalog.ContainerPartition(svc, a.name, c.name).Append(nil))][""]

@@ -52,13 +52,15 @@ type history struct {
 	twins map[string]*blobTwin
 	// versions are the hashes of all states that a partition had here.
 	versions map[string]map[uint64]bool
+	// lanes are those of queues, by the prefix of their keys.
+	lanes map[string]geo.Lane
 	loss
 }
 
 func newHistory(l *location, svc geo.Service) *history {
 	return &history{
 		s: l.s, l: l, id: geo.FirstRange(svc), svc: svc, m: newModel(), sent: map[geo.Stream][]sent{},
-		newest: map[string]int{}, commits: map[string][]commit{}, versions: map[string]map[uint64]bool{}, twins: map[string]*blobTwin{},
+		newest: map[string]int{}, commits: map[string][]commit{}, versions: map[string]map[uint64]bool{}, twins: map[string]*blobTwin{}, lanes: map[string]geo.Lane{},
 		loss: loss{ghosts: map[geo.Hash]bool{}, revived: map[geo.Hash]bool{}, received: map[geo.Stream]geo.Seq{}},
 	}
 }
@@ -223,6 +225,7 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 		h.revived[next.hash] = r.Incarnation < h.incarnation && !h.ghosts[next.hash]
 	}
 	if !h.copies(r) {
+		h.checkQueue(r)
 		h.took(r, index)
 	}
 }

@@ -61,7 +61,7 @@ func (h *history) tookPrimary(a *account, rec *catalog.Account) {
 	}
 	h.s.counts.Moved++
 	a.incomplete, a.fork = false, nil
-	for _, id := range shipped {
+	for _, id := range h.s.shipped {
 		h.l.history[id].inherit(a, h.l.far.history[id])
 	}
 	h.becomesHome(a, rec)
@@ -105,7 +105,7 @@ func (h *history) inherit(a *account, from *history) {
 
 // checkTaken: a location that takes an account has applied all that was numbered in its epoch (R19).
 func (h *history) checkTaken(a *account) {
-	for _, id := range shipped {
+	for _, id := range h.s.shipped {
 		from := h.l.far.history[id]
 		for _, st := range slices.SortedFunc(maps.Keys(from.m.heads), geo.Stream.Compare) {
 			if head := from.m.heads[st]; st.Account == a.name && st.Epoch == a.epoch && from.copied(st) != head {

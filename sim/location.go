@@ -24,9 +24,6 @@ var everyRange = [...]geo.RangeID{1, 2, 3, 4} //nolint:gochecknoglobals // A tab
 // firstRanges is the table of the ranges of both locations.
 var firstRanges = route.First() //nolint:gochecknoglobals // A table.
 
-// shipped are the ranges that carry the workload: the others stand idle.
-var shipped = [...]geo.RangeID{geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table), geo.FirstRange(geo.Blob)} //nolint:gochecknoglobals // A table.
-
 // location is one stamp, the stream that it receives from the other location, and what the
 // checks know of it. It implements directory.Stamp.
 type location struct {
@@ -173,7 +170,7 @@ func (l *location) wake() {
 
 // watchLeaders counts changes of leaders and of in-sync sets.
 func (l *location) watchLeaders() {
-	for _, id := range shipped {
+	for _, id := range l.s.shipped {
 		for _, m := range l.members {
 			if !m.leads(id) {
 				continue

@@ -63,7 +63,7 @@ func (h *history) lose(kept uint64, as geo.Incarnation) {
 	}
 	h.countLostGates()
 	for _, a := range h.s.accounts {
-		for _, svc := range used {
+		for _, svc := range h.s.used {
 			a.synced[svc].lose(h, a)
 		}
 	}
@@ -138,7 +138,7 @@ func (h *history) replayChange(r *change.Record, body []byte) error {
 		return err
 	}
 	for _, o := range r.Ops {
-		if string(o.Row) != lastRow {
+		if string(o.Row) != lastRowOf(h.svc) {
 			continue
 		}
 		id, _, err := parseLast(string(o.Value))

@@ -60,7 +60,7 @@ func (h *history) checkLost(of sent, surely bool) {
 		return
 	}
 	for _, op := range r.Ops {
-		if string(op.Row) != lastRow || h.svc == geo.Catalog {
+		if string(op.Row) != lastRowOf(h.svc) || h.svc == geo.Catalog {
 			continue
 		}
 		id, _, err := parseLast(string(op.Value))

@@ -15,6 +15,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/blobs"
+	"antipode/services/queues"
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
@@ -87,6 +88,8 @@ type member struct {
 	damaged, logCorrupted bool
 	// desk is what the node does for the directory, nil in a run without changes of redundancy.
 	desk *desk
+	// messages is the queue service of its process, nil in a run without.
+	messages *queues.Service
 	// fence and confirming are those of its process, nil in a run without: see fences.go. It looks at confirmAt.
 	fence      *ranges.Fence
 	confirming *confirm.Machine
@@ -159,7 +162,7 @@ func (m *member) open() {
 	n, err := node.Open(node.Options{
 		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
-		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: closeIntervalOf,
+		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: s.closeIntervalOf,
 		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, RowChunks: blobs.RowChunks, FetchBytesPerSecond: 1 << 40,
 		Go: m.begin, Stepped: true, Fence: m.fence, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
@@ -182,6 +185,7 @@ func (m *member) open() {
 	m.compares = false
 	m.startProcess()
 	m.openDesk()
+	m.openQueues()
 	if m.life > 1 {
 		s.counts.Reopened++
 		s.event("%s node %d opens", m.l.name, m.id)
@@ -252,7 +256,7 @@ func (m *member) workOnce() bool {
 	if !m.still() && m.killed == nil {
 		busy = m.process.work() || busy
 	}
-	for _, id := range shipped {
+	for _, id := range m.l.s.shipped {
 		if sh := m.shippers[id]; sh != nil && (sh.dirty || s.now >= sh.at) {
 			sh.dirty = false
 			sh.at = s.now + max(sh.Step(s.now), time.Millisecond)

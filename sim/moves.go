@@ -146,7 +146,7 @@ const mendPause = 150 * time.Millisecond
 
 // beyondRepair reports whether a stream of an account is stopped for good, at both ends.
 func (s *Sim) beyondRepair(a *account) bool {
-	for _, id := range shipped {
+	for _, id := range s.shipped {
 		h := a.home.history[id]
 		for _, st := range h.streams(a.name) {
 			must := h.mustStop(st)

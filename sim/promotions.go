@@ -177,7 +177,7 @@ func (s *Sim) promote(a *account, done func()) {
 // knowsContainers reports whether a location has a container of each service of an account, which clients then go on with.
 func (l *location) knowsContainers(a *account) bool {
 	rows := l.history[geo.FirstRange(geo.Catalog)].m.parts
-	for _, svc := range used {
+	for _, svc := range l.s.used {
 		known := slices.ContainsFunc(a.containers[svc], func(c *container) bool {
 			return rows[string(catalog.ContainerPartition(svc, a.name, c.name).Append(nil))][""] != ""
 		})

@@ -164,7 +164,7 @@ func (s *Sim) checkKept(a *account, p keys.Partition, who string, rows map[strin
 	if a.forks == 0 || len(rows) == 0 || s.container(p).deleted {
 		return
 	}
-	if id, _, err := parseLast(rows[lastRow]); err == nil && s.ops[id].lost {
+	if id, _, err := parseLast(rows[lastRowOf(p.Service)]); err == nil && s.ops[id].lost {
 		s.fail(fmt.Errorf("%w: write %d of %s at %s", ErrRevived, id, a.name, who))
 	}
 }
@@ -186,7 +186,7 @@ func (s *Sim) checkRead(m *member, p keys.Partition, floor floor) {
 	if c := s.container(p); c.deleted && (len(rows) == 0 && s.sweeps || c.account.moved > 0) {
 		return // Its rows may be swept, or the present primary has skipped some.
 	}
-	if v, ok := rows[lastRow]; ok {
+	if v, ok := rows[lastRowOf(p.Service)]; ok {
 		id, _, err := parseLast(v)
 		if err != nil {
 			s.fail(err)

@@ -80,6 +80,8 @@ type Options struct {
 	// Doubts moves primaries in each run, has an operator end each move as soon as the account is offered, and loses half of
 	// the calls between the locations.
 	Doubts bool
+	// Queues has queues with clients and keepers beside everything else: see queues.go.
+	Queues bool
 	// Promotes has operators promote secondaries in each run. Witnessed: then there is a witness in each, too.
 	Promotes, Witnessed bool
 }
@@ -117,6 +119,12 @@ type Sim struct {
 	rates  rates
 	counts Counts
 	shared *state.Shared
+
+	// used are the services that carry the workload, shipped their ranges and the catalog's: the others stand idle.
+	used    []geo.Service
+	shipped []geo.RangeID
+	// queues draws what clients of queues do, nil in a run without: see queues.go.
+	queues *rand.Rand
 
 	locations [2]*location
 	accounts  []*account
@@ -200,6 +208,9 @@ func Run(o Options) Result {
 	if o.Recovers {
 		s.budget = 0
 	}
+	if o.Queues {
+		s.planQueues(o.Seed)
+	}
 	return s.result(o.Seed)
 }
 
@@ -217,12 +228,22 @@ func (s *Sim) result(seed uint64) Result {
 
 // newSim returns a run that has no locations yet.
 func newSim(o Options) *Sim {
-	return &Sim{
+	s := &Sim{
 		rng:   rand.New(rand.NewPCG(o.Seed, 0x616e7469706f6465)),
 		clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		log:   newEventLog(o.Tee), shared: state.NewShared(16<<20, 4096),
-		huge: map[extent.ChunkID]bool{},
+		huge: map[extent.ChunkID]bool{}, shipped: []geo.RangeID{geo.FirstRange(geo.Catalog)},
 	}
+	for _, svc := range objectServices {
+		s.use(svc)
+	}
+	return s
+}
+
+// use has a service carry the workload.
+func (s *Sim) use(svc geo.Service) {
+	s.used = append(s.used, svc)
+	s.shipped = append(s.shipped, geo.FirstRange(svc))
 }
 
 // close ends all nodes.
@@ -270,6 +291,7 @@ func (s *Sim) run(nodes [2]int) {
 	}
 	s.workEnd = s.now + faultPhase
 	s.startWorkload()
+	s.startQueues()
 	s.startChecks()
 	s.startFaults()
 	s.startMoves()
@@ -279,6 +301,7 @@ func (s *Sim) run(nodes [2]int) {
 	s.runFor(faultPhase)
 	s.heal()
 	s.mend()
+	s.emptyQueues()
 	s.drain()
 	s.checkEnd()
 }
@@ -312,7 +335,7 @@ func (s *Sim) boot() {
 		}
 		made.record, made.epoch, made.incomplete = stored, stored.GeoEpoch(), !stored.Redundancy.Geo()
 		s.accounts = append(s.accounts, made)
-		for _, svc := range used {
+		for _, svc := range s.used {
 			if err := s.await(made.home, s.newContainer(made, svc)); err != nil {
 				s.fail(fmt.Errorf("%w: first container of %s: %w", ErrDrain, a.name, err))
 				return

@@ -50,9 +50,9 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		elsewhere := slices.Concat([]string{copiedAgain, gateLost, copyGateLost, lostIncomplete}, witnessCounts, catalogCounts)
+		elsewhere := slices.Concat([]string{copiedAgain, gateLost, copyGateLost, lostIncomplete}, witnessCounts, catalogCounts, queueCounts)
 		if slices.Contains(elsewhere, c.Name) {
-			continue // TestRecoveries, TestPromotions and TestWitness play them.
+			continue // TestRecoveries, TestPromotions, TestWitness and TestQueues play them.
 		}
 		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
 	}
@@ -100,6 +100,41 @@ const (
 	copyGateLost     = "copy-gate-lost"
 	runsForCopyGates = 10
 )
+
+// queueCounts are those of runs with queues.
+var queueCounts = []string{"queue-got", "queue-expired", "queue-cleared", "queue-added", "queue-drained", "queue-removed", "queue-checked", "queue-hidden-checked", "queue-emptied"}
+
+// The same in runs with queues (Q1, Q2, Q6, Q7, Q12 to Q14, Q20, Q23): clients put, get, update, delete and clear messages,
+// create and delete queues, and their load has subqueues come and go. A tenth of -runs; with -seed the seed alone.
+func TestQueues(t *testing.T) {
+	run := func(n uint64) Result {
+		o := Options{Seed: n, Queues: true}
+		if *seed != 0 && *trace {
+			o.Tee = func(line string) { fmt.Println(line) }
+		}
+		return Run(o)
+	}
+	if *seed != 0 {
+		report(t, run(*seed))
+		return
+	}
+	n := *runs / 10
+	if testing.Short() {
+		n = 1
+	}
+	totals := map[string]uint64{}
+	playEach(n, run, func(res Result) bool {
+		report(t, res)
+		res.Counts.addTo(totals)
+		return true
+	})
+	for _, name := range queueCounts {
+		require.True(t, totals[name] > 0 || n < runsForQueues, "%s never happened in %d runs", name, n)
+	}
+}
+
+// runsForQueues is from how many runs with queues each thing must have happened to one.
+const runsForQueues = 10
 
 // report prints a run on one line, and how it broke.
 func report(t *testing.T, res Result) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"antipode/directory"
@@ -37,7 +38,7 @@ type process struct {
 // startProcess starts the process of a node that was just opened.
 func (m *member) startProcess() {
 	m.process = &process{
-		m: m, site: site.New(site.Options{Ranges: shipped[:]}), lookAt: m.l.s.now, read: map[site.Term]time.Time{},
+		m: m, site: site.New(site.Options{Ranges: m.l.s.shipped}), lookAt: m.l.s.now, read: map[site.Term]time.Time{},
 	}
 	m.process.step(site.NodeStarted{Node: m.id, Ranges: m.has(everyRange[:])})
 }
@@ -119,7 +120,7 @@ func (p *process) receive(e site.StartReceiver) {
 	l.s.event("%s node %d receives in term %d", l.name, m.id, e.Term)
 	p.term, p.dirty = e.Term, true
 	p.receiver = receive.New(receive.Options{
-		Origin: l.far.name, Ranges: shipped[:], Consumer: l.consumer, Source: link{l.s, l.far},
+		Origin: l.far.name, Ranges: l.s.shipped, Consumer: l.consumer, Source: link{l.s, l.far},
 		Applier: watchedApplier{secondary.NewApplier(nodeStamp{m}, firstRanges), l}, Clock: l.s.clock, Logger: quiet, Alarm: l.alarm,
 		Wake: func() { p.dirty = true }, BatchBytesMax: l.s.batchBytesMax, PendingBytesMax: pendingBytesMax,
 		StandAfter: 500 * time.Millisecond, UnackedMax: 64, // So little that a range stands in some runs.
@@ -273,11 +274,9 @@ func (m *member) withheld(st geo.Stream) bool {
 	return err == nil && directory.Withheld(a, st, cat, m.l.name)
 }
 
-func closeIntervalOf(id geo.RangeID) time.Duration {
-	for _, used := range shipped {
-		if id == used {
-			return closeInterval
-		}
+func (s *Sim) closeIntervalOf(id geo.RangeID) time.Duration {
+	if slices.Contains(s.shipped, id) {
+		return closeInterval
 	}
 	return 0
 }

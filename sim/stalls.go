@@ -87,7 +87,7 @@ func (s *Sim) stallByKilledApplier(l *location) stalled {
 			end: func() { l.deafen(false) },
 		}
 	}
-	id := shipped[s.victims.IntN(len(shipped))]
+	id := s.shipped[s.victims.IntN(len(s.shipped))]
 	on := l.holders(id)
 	for _, i := range s.victims.Perm(len(on))[:len(on)/2+1] {
 		on[i].abandon()
@@ -121,7 +121,7 @@ func (s *Sim) stallByKilledApplier(l *location) stalled {
 
 // stallByFullDisk fills the disks of a location, or that of the node that leads a range.
 func (s *Sim) stallByFullDisk(l *location) stalled {
-	id := shipped[s.victims.IntN(len(shipped))]
+	id := s.shipped[s.victims.IntN(len(s.shipped))]
 	full := l.members
 	if led := l.newest(id); led != nil && s.victims.IntN(2) == 0 {
 		full = []*member{led}
@@ -146,14 +146,14 @@ func (l *location) leadsFull(id geo.RangeID) bool {
 
 // stallBySlowReplica makes a follower slow that the leader still waits for.
 func (s *Sim) stallBySlowReplica(l *location) stalled {
-	id := shipped[s.victims.IntN(len(shipped))]
+	id := s.shipped[s.victims.IntN(len(s.shipped))]
 	on := l.holders(id)
 	m := on[s.victims.IntN(len(on))]
 	if m.leads(id) {
 		m = on[(slices.Index(on, m)+1)%len(on)]
 	}
 	led := map[geo.RangeID]bool{} // Until it learns of another leader, commits fail there.
-	for _, other := range shipped {
+	for _, other := range s.shipped {
 		led[other] = m.leads(other)
 	}
 	m.slow = 1500*time.Millisecond + time.Duration(s.victims.Int64N(int64(1500*time.Millisecond)))
@@ -189,7 +189,7 @@ func (s *Sim) stallByPoison(l *location) stalled {
 func (s *Sim) drawStream(l *location) geo.Stream {
 	var all []geo.Stream
 	for _, a := range s.accounts {
-		for _, svc := range used {
+		for _, svc := range s.used {
 			if a.home.far == l {
 				all = append(all, l.far.history[geo.FirstRange(svc)].streams(a.name)...)
 			}
@@ -288,7 +288,7 @@ func (s *Sim) stallByClock(l *location) stalled {
 // stallByQuorumOfClocks leaves a range without a quorum of clocks that agree, at either end.
 func (s *Sim) stallByQuorumOfClocks(l *location, off time.Duration) stalled {
 	at := []*location{l, l.far}[s.victims.IntN(2)]
-	id := shipped[s.victims.IntN(len(shipped))]
+	id := s.shipped[s.victims.IntN(len(s.shipped))]
 	on := at.holders(id)
 	skip := s.victims.IntN(len(on))
 	for i, m := range on {

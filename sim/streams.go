@@ -119,7 +119,7 @@ func (s *Sim) mayAlarm(reason string) bool {
 		return false
 	}
 	for _, a := range s.accounts {
-		for _, id := range shipped {
+		for _, id := range s.shipped {
 			for _, st := range a.home.history[id].streams(a.name) {
 				if a.home.history[id].mustStop(st) == want {
 					return true
@@ -142,7 +142,7 @@ func (h *history) checkForgotten() {
 // checkConserved: the records of each stream are accounted for, at both ends (R14, R16).
 func (s *Sim) checkConserved() {
 	for _, l := range s.locations {
-		for _, id := range shipped {
+		for _, id := range s.shipped {
 			h := l.history[id]
 			for _, a := range s.accounts {
 				if a.home == l {
@@ -250,7 +250,7 @@ func (s *Sim) inStopped(p keys.Partition) bool {
 // countStopped counts the streams that are stopped at the end.
 func (s *Sim) countStopped() {
 	for _, a := range s.accounts {
-		for _, id := range shipped {
+		for _, id := range s.shipped {
 			h := a.home.history[id]
 			for _, st := range h.streams(a.name) {
 				switch h.mustStop(st) {

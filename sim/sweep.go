@@ -32,7 +32,7 @@ type sweeping struct {
 // sweep begins to sweep, also in place of a sweeper that died with its process.
 func (l *location) sweep() {
 	var data []geo.RangeID
-	for _, svc := range used {
+	for _, svc := range l.s.used {
 		data = append(data, geo.FirstRange(svc))
 	}
 	l.sweeping = sweeping{at: l.s.now, Sweeper: directory.NewSweeper(directory.SweeperOptions{

@@ -28,7 +28,7 @@ func (s *Sim) verifyAll(atRest bool) {
 		if !a.hasCopy() {
 			continue
 		}
-		for _, id := range shipped {
+		for _, id := range s.shipped {
 			if s.err == nil {
 				s.verify(a, id, atRest)
 			}
@@ -69,7 +69,7 @@ func (h *history) laneStopped(a geo.Account, lane geo.Lane) bool {
 // prefixes are those of the rows that are compared: see location.verifying.prefixes.
 func (a *account) prefixes(svc geo.Service) (out [][]byte) {
 	if svc == geo.Catalog {
-		for _, of := range used {
+		for _, of := range a.home.s.used {
 			out = append(out, catalog.ContainersPrefix(of, a.name))
 		}
 	}

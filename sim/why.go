@@ -58,11 +58,11 @@ func (m *member) flow(a *account) admin.Flow {
 	out := admin.Flow{Location: m.l.name, At: admin.Time{Time: now}, Account: describe(a)}
 	receives := a.home != m.l && m.process.receiver != nil
 	if receives {
-		for _, svc := range used {
+		for _, svc := range m.l.s.used {
 			out.Services = append(out.Services, flow.Status(svc, m.replicationNow(a, svc).At(now), now))
 		}
 	}
-	for _, id := range shipped {
+	for _, id := range m.l.s.shipped {
 		r := admin.RangeFlow{Range: id, Service: geo.Service(id).String()}
 		if p, known := m.l.progressNow(a, id); receives && known {
 			r.Receiver = flow.Receiver(a.name, p)

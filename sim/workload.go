@@ -136,7 +136,7 @@ func (s *Sim) client(a *account) {
 			return
 		}
 		next := func() { s.client(a) }
-		svc := used[s.rng.IntN(len(used))]
+		svc := objectServices[s.rng.IntN(len(objectServices))]
 		switch {
 		case s.chance(s.churn(0.02)):
 			s.submit(s.newContainer(a, svc), next)
@@ -317,7 +317,7 @@ func (h *history) took(r *change.Record, index uint64) {
 	}
 	h.checkOpen(p, r)
 	for _, o := range r.Ops {
-		if string(o.Row) != lastRow {
+		if string(o.Row) != lastRowOf(h.svc) {
 			continue
 		}
 		id, prev, err := parseLast(string(o.Value))

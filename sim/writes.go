@@ -31,6 +31,14 @@ type numbered struct {
 // the row of a blob, before every row of a table.
 const lastRow = "\x02last"
 
+// lastRowOf is where lastRow stands in the partitions of a service. In those of a queue it is behind the messages.
+func lastRowOf(s geo.Service) string {
+	if s == geo.Queue {
+		return "\x7flast"
+	}
+	return lastRow
+}
+
 // Evaluate implements services.Write.
 func (w *numbered) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
 	prev, err := lastWrite(get, w.Partition())
@@ -42,7 +50,7 @@ func (w *numbered) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, e
 	if err != nil {
 		return services.Effect{}, err
 	}
-	effect.Ops = append(effect.Ops, change.Op{Row: []byte(lastRow), Value: []byte(fmt.Sprintf("%d %d", w.id, prev))})
+	effect.Ops = append(effect.Ops, change.Op{Row: []byte(lastRowOf(w.Partition().Service)), Value: []byte(fmt.Sprintf("%d %d", w.id, prev))})
 	return effect, nil
 }
 
@@ -55,7 +63,7 @@ func (w *numbered) InEpoch(e geo.EpochNumber) {
 
 // lastWrite is the write that changed a partition last, -1 for none.
 func lastWrite(get kv.Getter, p keys.Partition) (int, error) {
-	v, ok, err := get.Get(append(p.Append(nil), lastRow...))
+	v, ok, err := get.Get(append(p.Append(nil), lastRowOf(p.Service)...))
 	if err != nil || !ok {
 		return -1, err
 	}

@@ -28,6 +28,9 @@ func newNamed(q Queue, id MessageID, text string) (n named, err error) {
 	return named{Command{At: Subqueue{q, r.subqueue}}, place{r.visible, id}}, nil
 }
 
+// MessageID is the id of the message.
+func (n *named) MessageID() MessageID { return n.place.id }
+
 // find reads the message. A subqueue that is to be deleted, or was never opened, has none (protocol/queue.md 22).
 func (n *named) find(get kv.Getter, at geo.Timestamp) (*evaluation, message, error) {
 	e, exists, err := n.begin(get, at)
