@@ -21,6 +21,10 @@
 // chunk stores: on its way to a node, to a follower that fetches it and to the other
 // location it may be lost, and a node may die with it in the page cache alone.
 //
+// Under Options.Queues there are queues, too: clients put, get, update, delete and clear messages through the queue service of
+// the node that leads their range, and the keeper of each node collects and scales: see queues. Every change of a queue is
+// compared with the state before it, and at rest all messages are got.
+//
 // Faults: messages lost, doubled, late and out of order; nodes cut off, both ways or one, killed
 // between any two writes of their log, stopped, standing still, slow; power cuts that keep some
 // unsynced blocks; failed fsyncs; full disks; wall clocks off by minutes; logs, states and whole

@@ -26,7 +26,7 @@ const (
 	keepEvery = 100 * time.Millisecond
 	// hideMax is how long a message is hidden at most.
 	hideMax = 2500 * time.Millisecond
-	// apartBytes is the length of a text that has a row of its own.
+	// apartBytes is the length of a text that does not stand in the row of its message.
 	apartBytes = queues.InlineMax + 1
 )
 
