@@ -91,7 +91,7 @@ func (k *kept) keep(d time.Duration) {
 // load has so many messages come and go.
 func (k *kept) load(t *testing.T, n int) {
 	for i := range n {
-		m := k.rig.put(t, fmt.Sprint("load", i))
+		m := k.put(t, fmt.Sprint("load", i))
 		require.NoError(t, k.Delete(t.Context(), k.queue, m.ID, m.Receipt))
 	}
 }
@@ -111,7 +111,7 @@ func TestQ13KeeperScales(t *testing.T) {
 	k.keep(5 * time.Second)
 	require.Equal(t, []queues.State{queues.StateAll}, k.states(t))
 	for i := range 20 {
-		k.rig.put(t, fmt.Sprint(i))
+		k.put(t, fmt.Sprint(i))
 	}
 	for range 8 {
 		k.load(t, 80)
@@ -121,7 +121,7 @@ func TestQ13KeeperScales(t *testing.T) {
 	require.Len(t, k.states(t), 4)
 	require.Equal(t, map[queues.Act]int{queues.ActAdded: 3}, k.acts)
 	for i := range 20 {
-		k.rig.put(t, fmt.Sprint(20+i))
+		k.put(t, fmt.Sprint(20+i))
 	}
 	k.keep(12 * time.Second)
 	require.Equal(t, 3, k.acts[queues.ActDrained])
@@ -208,11 +208,11 @@ func TestQ20KeeperCollectsExpired(t *testing.T) {
 func TestQ15KeeperCollectsCleared(t *testing.T) {
 	k := newKept(t)
 	for range 2500 {
-		k.rig.put(t, strings.Repeat("x", 3000))
+		k.put(t, strings.Repeat("x", 3000))
 	}
 	require.NoError(t, k.Clear(t.Context(), k.queue))
 	require.Len(t, k.states(t), 2)
-	k.rig.put(t, "after")
+	k.put(t, "after")
 	k.keep(3 * time.Second)
 	require.Equal(t, []queues.State{queues.StateAll}, k.states(t))
 	require.Equal(t, map[byte]int{1: 2, 2: 1, 4: 1}, k.rows(t))
