@@ -235,7 +235,7 @@ func TestR22LostChangesAreIncomplete(t *testing.T) {
 			require.NoError(t, a.stamps["south"].Submit(t.Context(), s.Range, evaluated(func(tx *ranges.Tx) error { return a.forged(tx, s, 2) })))
 			a.stops(t, s, change.StopForked)
 		}, "was stopped", []geo.Seq{1, 2, 3}},
-		"stopped for a settlement": {func(t *testing.T, a *apart, s geo.Stream) { a.stops(t, s, change.StopSettling) }, "was stopped", []geo.Seq{1, 2, 3}},
+		"stopped for a settlement":       {func(t *testing.T, a *apart, s geo.Stream) { a.stops(t, s, change.StopSettling) }, "was stopped", []geo.Seq{1, 2, 3}},
 		"set back behind the known head": {func(t *testing.T, a *apart, s geo.Stream) { a.knows(t, s, 9) }, "set back", []geo.Seq{1, 2, 3}},
 		"unnumbered": {func(t *testing.T, a *apart, s geo.Stream) {
 			require.NoError(t, a.stamps["north"].Submit(t.Context(), s.Range, evaluated(func(tx *ranges.Tx) error {

@@ -56,7 +56,7 @@ type Node struct {
 	MetricsAccounts int64      `yaml:"metrics_accounts"`
 	QueueScale      QueueScale `yaml:"queue_scale"`
 	Listen          Listen     `yaml:"listen"`
-	Admin           Admin  `yaml:"admin"`
+	Admin           Admin      `yaml:"admin"`
 	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
 	// All nodes of both locations and all gateways need the same zones. Default localhost.
 	Zones []geo.Zone `yaml:"zones"`

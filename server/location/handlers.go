@@ -10,7 +10,6 @@ import (
 	"antipode/api/queues"
 	"antipode/api/tables"
 	"antipode/geo"
-	messages "antipode/services/queues"
 )
 
 // opClone is what requests of clones are counted as, whatever they ask for: a drill is none of the location's load.
@@ -37,7 +36,7 @@ func (l *Location) Serve(o *api.Options, m *Meters) {
 	})
 	o.Queues = queues.NewHandler(queues.Options{
 		Stamp: l, Writer: l.Primary, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest,
-		Messages: messages.New(messages.Options{Stamp: l, Writer: l.Primary, Clock: l.o.Clock}),
+		Messages: l.Messages(),
 	})
 	o.Observe = func(s geo.Service, op string, status int, code string, took time.Duration) {
 		m.Requests.Observe(l.o.Name, s, op, status, code, took)
