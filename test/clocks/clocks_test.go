@@ -53,7 +53,7 @@ func TestR6SteppedClocks(t *testing.T) {
 	before, began := sum(all), time.Now()
 	for _, l := range []geo.Location{rig.North, rig.South} {
 		for _, ahead := range []time.Duration{10 * time.Minute, -10 * time.Minute} {
-			stepped(ctx, t, r, l, ahead)
+			stepped(ctx, t, r, l, geo.Table, ahead)
 		}
 	}
 	after, took := sum(all), time.Since(began)
@@ -71,15 +71,15 @@ func TestR6SteppedClocks(t *testing.T) {
 }
 
 // stepped sets the clock of a leader wrong, until another node leads and for -step at the least, and then right again.
-func stepped(ctx context.Context, t *testing.T, r *rig.Rig, l geo.Location, ahead time.Duration) {
+func stepped(ctx context.Context, t *testing.T, r *rig.Rig, l geo.Location, of geo.Service, ahead time.Duration) {
 	t.Helper()
 	wait, cancel := context.WithTimeout(ctx, calmWait)
 	defer cancel()
-	wrong, err := r.Leader(wait, l, geo.Table)
+	wrong, err := r.Leader(wait, l, of)
 	require.NoError(t, err)
 	require.NoError(t, r.SetClock(wrong, ahead))
 	began := time.Now()
-	_, err = r.Leader(wait, l, geo.Table, rig.Others([]string{wrong}, rig.NodesOf(l))...)
+	_, err = r.Leader(wait, l, of, rig.Others([]string{wrong}, rig.NodesOf(l))...)
 	require.NoError(t, err, "%s leads with a clock that is %v ahead", wrong, ahead)
 	t.Logf("%s: a clock that is %v ahead; another node leads after %.1f s", wrong, ahead, time.Since(began).Seconds())
 	rig.Pause(ctx, *step-time.Since(began))

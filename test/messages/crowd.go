@@ -85,7 +85,7 @@ func waiting() (context.Context, context.CancelFunc) {
 func (c *Crowd) put(client *rest.Client, producer int) {
 	ctx, cancel := waiting()
 	defer cancel()
-	key, text := c.begin(producer)
+	key, text := c.begin(producer, time.Now())
 	m, a, err := client.PutMessage(ctx, c.Queue, text)
 	c.putEnded(key, fateOf(a, err), m.ID, time.Now())
 	if !a.OK() {
@@ -139,8 +139,9 @@ func (c *Crowd) delete(client *rest.Client, m rest.Message) {
 	ctx, cancel := waiting()
 	defer cancel()
 	c.deleteBegins(m.Text)
+	sent := time.Now()
 	a, err := client.DeleteMessage(ctx, c.Queue, m)
-	c.deleteEnded(m.Text, fateOf(a, err), time.Now())
+	c.deleteEnded(m.Text, fateOf(a, err), sent, time.Now())
 }
 
 // Drain reads how many messages the queue has, and takes them all out of it, while nobody else works. It repeats what is
