@@ -85,7 +85,7 @@ dashboards: build ## both locations under load, a Prometheus, and the dashboards
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19
 
-hostile: ## 200 hostile clients beside an honest one, whose p99 may grow four times: DURATION=2m
+hostile: ## 260 hostile clients beside an honest one, whose p99 may grow four times: DURATION=2m
 	go test -count=1 -timeout 1h ./test/hostile -v -args -duration=$(DURATION) -ratio=4
 
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h

@@ -23,6 +23,9 @@ const (
 	longContainer   = "long"
 	longBlob        = "long"
 	longBytes       = 32 << 20
+	longQueue       = "long"
+	longMessages    = 32
+	longText        = 64 << 10
 )
 
 const (
@@ -32,10 +35,11 @@ const (
 	tableBodyMax = 4 << 20                // announced to the table service, in bytes
 	filterBytes  = 55 << 10               // of a costly filter
 	paddingBytes = 32 << 10               // of the headers of a request with a wrong signature
+	messageBytes = 512 << 10              // announced to the queue service, in bytes
 )
 
-// Prepare makes what the attacks read: a table of 1,500 entities of 250 properties and a
-// long blob, in the hostile account.
+// Prepare makes what the attacks read: a table of 1,500 entities of 250 properties, a
+// long blob and a queue of long messages, in the hostile account.
 func (h *Crowd) Prepare(ctx context.Context) error {
 	if err := h.Client.CreateTable(ctx, heavyTable); err != nil {
 		return err
@@ -60,7 +64,46 @@ func (h *Crowd) Prepare(ctx context.Context) error {
 	if err == nil && !a.OK() {
 		err = fmt.Errorf("prepare blob: %v", a)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return h.prepareQueue(ctx)
+}
+
+func (h *Crowd) prepareQueue(ctx context.Context) error {
+	if err := h.Client.CreateQueue(ctx, longQueue); err != nil {
+		return err
+	}
+	for range longMessages {
+		// What is escaped is six times as long in an answer.
+		if _, a, err := h.Client.PutMessage(ctx, longQueue, strings.Repeat("\"", longText)); err != nil || !a.OK() {
+			return fmt.Errorf("prepare messages: %v, %w", a, err)
+		}
+	}
+	return nil
+}
+
+// AnnounceMessages adds n clients that announce messages as long as there are, and as many that send one byte by byte.
+func (h *Crowd) AnnounceMessages(n int) {
+	head := func() (string, error) {
+		return h.head(geo.Queue, http.MethodPost, "/"+longQueue+"/messages", messageBytes, nil)
+	}
+	h.add(n, "queue, announced body", func(_ context.Context, c net.Conn) string {
+		head, err := head()
+		return send(c, head, err)
+	})
+	h.add(n, "queue, slow sender", func(ctx context.Context, c net.Conn) string {
+		head, err := head()
+		return drip(ctx, c, head, err)
+	})
+}
+
+// PeekSlowly adds n clients that ask for 32 long messages and take a byte each second.
+func (h *Crowd) PeekSlowly(n int) {
+	h.add(n, "queue, slow reader", func(ctx context.Context, c net.Conn) string {
+		head, err := h.head(geo.Queue, http.MethodGet, "/"+longQueue+"/messages?peekonly=true&numofmessages=32", 0, nil)
+		return sip(ctx, c, head, err)
+	})
 }
 
 // Announce adds n clients that announce bodies of 4 MiB to the table service and send

@@ -72,8 +72,11 @@ func (h *Crowd) Run(ctx context.Context) {
 
 func (h *Crowd) connect(ctx context.Context, m member) string {
 	s := geo.Table
-	if strings.HasPrefix(m.kind, "blob") {
+	switch {
+	case strings.HasPrefix(m.kind, "blob"):
 		s = geo.Blob
+	case strings.HasPrefix(m.kind, "queue"):
+		s = geo.Queue
 	}
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", hostOf(h.Client.Base[s]))
 	if err != nil {

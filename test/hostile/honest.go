@@ -14,21 +14,37 @@ import (
 const (
 	honestTable     = "honest"
 	honestContainer = "honest"
+	honestQueue     = "honest"
 	honestBlobBytes = 4 << 10
 )
 
-// Honest is a client that writes and reads entities and small blobs, one at a time.
+// Honest is a client that writes and reads entities and small blobs, and puts, gets and deletes messages, one at a time.
 type Honest struct {
 	Client *rest.Client
 	turn   int
 }
 
-// Prepare makes its table and container.
+// Prepare makes its table, container and queue.
 func (h *Honest) Prepare(ctx context.Context) error {
 	if err := h.Client.CreateTable(ctx, honestTable); err != nil {
 		return err
 	}
-	return h.Client.CreateContainer(ctx, honestContainer)
+	if err := h.Client.CreateContainer(ctx, honestContainer); err != nil {
+		return err
+	}
+	return h.Client.CreateQueue(ctx, honestQueue)
+}
+
+// take gets and deletes the one message that is there.
+func (h *Honest) take(ctx context.Context, text string) (rest.Answer, error) {
+	got, a, err := h.Client.GetMessages(ctx, honestQueue, 1, time.Minute)
+	if err != nil || !a.OK() {
+		return a, err
+	}
+	if len(got) != 1 || got[0].Text != text {
+		return a, fmt.Errorf("got %+v, want %s", got, text)
+	}
+	return h.Client.DeleteMessage(ctx, honestQueue, got[0])
 }
 
 // Report is what the honest client saw.
@@ -69,6 +85,11 @@ func (h *Honest) Run(ctx context.Context, d time.Duration) (Report, error) {
 			},
 			func() (rest.Answer, error) { return h.Client.PutBlob(ctx, honestContainer, blob, body) },
 			func() (rest.Answer, error) { return h.Client.GetBlob(ctx, honestContainer, blob) },
+			func() (rest.Answer, error) {
+				_, a, err := h.Client.PutMessage(ctx, honestQueue, row)
+				return a, err
+			},
+			func() (rest.Answer, error) { return h.take(ctx, row) },
 		} {
 			began := (clock.System{}).Mono()
 			a, err := op()
