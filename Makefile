@@ -55,7 +55,7 @@ sim-bugs: ## the simulator catches each planted bug
 stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and failovers, by hand, an hour; what they came to goes into docs/runs
 	$(MAKE) sim RUNS=1000 STALLS=20
 	$(MAKE) slowlink DURATION=2m
-	$(MAKE) redundancy RUN='TestR19Planned|TestR20Unplanned|TestR21Pause'
+	$(MAKE) redundancy RUN='TestR19Planned|TestR20Unplanned|TestR21Pause|QueuesUnderLoad'
 
 e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 12m $$(go list ./test/... | grep -v -e /hostile -e /starved)

@@ -9,6 +9,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services"
+	"antipode/services/storageerr"
 )
 
 // Q8, Q9: commit times rise whatever the clock of a leader does, so that a message that is put after the clock was set
@@ -206,4 +207,20 @@ func TestQ20ManyExpired(t *testing.T) {
 	require.Len(t, c.Messages, 1)
 	require.Equal(t, 1, m.count(t))
 	require.Len(t, m.rows, 3, "head, message and its text")
+}
+
+// A message may be hidden up to the moment in which it expires, and no longer (protocol/queue.md 9.5).
+func TestQ24HiddenUntilItExpires(t *testing.T) {
+	m := newModel()
+	put := &Put{Command: Command{At: m.at}, ID: MessageID{1}, PutOptions: PutOptions{TTL: 10 * time.Second}}
+	began := m.tick()
+	require.NoError(t, m.rows.apply(t, put, began))
+	at := ticksAfter(began, 4*time.Second)
+	longer, err := NewUpdate(m.at.Queue, put.ID, put.Message.Receipt, 7*time.Second, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, m.rows.apply(t, longer, at), storageerr.InvalidQueryParameter.Message)
+	until, err := NewUpdate(m.at.Queue, put.ID, put.Message.Receipt, 6*time.Second, nil)
+	require.NoError(t, err)
+	require.NoError(t, m.rows.apply(t, until, at))
+	require.Equal(t, until.Message.Expires, until.Message.Visible)
 }

@@ -16,6 +16,7 @@ import (
 
 	"antipode/services/queues"
 	"antipode/services/storageerr"
+	"antipode/stamp/kv"
 )
 
 // Q12: no change of a dictionary leaves a queue without a subqueue that takes messages, brings one back that is to be
@@ -118,14 +119,41 @@ func TestQ15ToBeDeletedIsForGood(t *testing.T) {
 	m := r.put(t, "a")
 	require.NoError(t, r.do(&queues.SetState{Command: r.at(0), To: queues.StateToBeDeleted}))
 	require.Equal(t, map[byte]int{1: 1, 2: 1}, r.rows(t))
+	peeked, err := r.Peek(t.Context(), r.stamp, r.queue, 32)
+	require.NoError(t, err)
+	require.Empty(t, peeked)
 	require.ErrorIs(t, r.Delete(t.Context(), r.queue, m.ID, m.Receipt), storageerr.MessageNotFound)
-	_, err := r.Update(t.Context(), r.queue, m.ID, m.Receipt, 0, nil)
+	_, err = r.Update(t.Context(), r.queue, m.ID, m.Receipt, 0, nil)
 	require.ErrorIs(t, err, storageerr.MessageNotFound)
 	require.ErrorIs(t, r.do(&queues.SetState{Command: r.at(0), To: queues.StateAll}), queues.ErrStale)
 	require.ErrorIs(t, r.do(&queues.Open{Command: r.at(0)}), queues.ErrStale)
 	require.ErrorIs(t, r.do(&queues.Put{Command: r.at(0), PutOptions: queues.PutOptions{TTL: -1}}), queues.ErrStale)
 	require.ErrorIs(t, r.do(&queues.Get{Command: r.at(0), Max: 1}), queues.ErrStale)
 	require.ErrorIs(t, r.do(&queues.SetState{Command: r.at(9), To: queues.StateAll}), queues.ErrStale, "it was never opened")
+}
+
+// A subqueue that is disabled gives and takes nothing, by receipt neither, is counted, and outlives a Clear: when it is enabled
+// again its messages are there (protocol/queue.md 15, 23).
+func TestDisabledSubqueue(t *testing.T) {
+	r := newRig(t)
+	m := r.put(t, "a")
+	r.change(t, add(7))
+	r.change(t, set(queues.StateDisabled, 0))
+	end := r.another()
+	r.put(t, "b")
+	peeked, err := end.Peek(t.Context(), r.stamp, r.queue, 32)
+	require.NoError(t, err)
+	require.Len(t, peeked, 1)
+	require.Equal(t, []string{"b"}, r.get(t, 32, time.Hour))
+	require.ErrorIs(t, r.do(&queues.Get{Command: r.at(0), Max: 1, Timeout: time.Hour}), queues.ErrStale)
+	require.ErrorIs(t, r.Delete(t.Context(), r.queue, m.ID, m.Receipt), kv.ErrBusy)
+	_, err = r.Update(t.Context(), r.queue, m.ID, m.Receipt, 0, nil)
+	require.ErrorIs(t, err, kv.ErrBusy)
+	require.Equal(t, 2, r.count(t))
+	require.NoError(t, r.Clear(t.Context(), r.queue))
+	require.Equal(t, 1, r.count(t))
+	r.change(t, set(queues.StateAll, 0))
+	require.Equal(t, []string{"a"}, r.get(t, 32, time.Hour))
 }
 
 // A front end that knows an older dictionary finds messages in a subqueue that was made since.
@@ -206,6 +234,31 @@ func TestQ15ClearFinishesAnother(t *testing.T) {
 	require.NoError(t, r.another().Clear(t.Context(), r.queue))
 	r.put(t, "b") // This front end knows of the first subqueue alone.
 	require.Equal(t, []string{"b"}, r.get(t, 32, time.Hour))
+}
+
+// Q15: every subqueue that a Clear replaces is closed before the answer, also where the rows of the first are too many to
+// be collected at once: a front end that knows the one before puts nothing into any of them.
+func TestQ15ClearClosesAll(t *testing.T) {
+	r := newRig(t)
+	r.change(t, add(7))
+	var putters sync.WaitGroup
+	for c := range 10 {
+		putters.Go(func() {
+			for i := range 101 {
+				put := &queues.Put{Command: r.at(0), ID: queues.MessageID{byte(c), byte(i)}, PutOptions: queues.PutOptions{TTL: -1}}
+				if err := r.do(put); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	putters.Wait()
+	require.NoError(t, r.Clear(t.Context(), r.queue))
+	require.Positive(t, r.rows(t)[2], "some rows are left")
+	require.Zero(t, r.count(t))
+	for _, id := range []queues.SubqueueID{0, 7} {
+		require.ErrorIs(t, r.do(&queues.Put{Command: r.at(id), PutOptions: queues.PutOptions{TTL: -1}}), queues.ErrStale)
+	}
 }
 
 // A queue of several subqueues does what a set of messages does, whatever is done in which order, by which front end,
