@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"antipode/services"
 	"antipode/services/queues"
 	"antipode/services/storageerr"
 	"antipode/stamp/kv"
@@ -348,4 +349,38 @@ func TestServiceAgainstAModel(t *testing.T) {
 			"":        func(t *rapid.T) { require.Equal(t, len(live), r.count(t)) },
 		})
 	})
+}
+
+// failing fails every write of one subqueue.
+type failing struct {
+	services.Writer
+	of queues.SubqueueID
+}
+
+func (w failing) Write(ctx context.Context, c services.Write) error {
+	if c.Partition().Object == w.of.String() {
+		return kv.ErrUnknown
+	}
+	return w.Writer.Write(ctx, c)
+}
+
+// zeros makes every choice the first one.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+// What a Get has taken from one subqueue is the answer, though another one fails: it is hidden now. With nothing taken the
+// error is the answer.
+func TestGetAnswersWhatItHasTaken(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "a")
+	r.change(t, add(7))
+	fails := func(of queues.SubqueueID) *queues.Service {
+		return queues.New(queues.Options{Stamp: r.stamp, Writer: failing{r.write, of}, Clock: r.clock, Random: zeros{}})
+	}
+	_, err := fails(0).Get(t.Context(), r.queue, 32, time.Hour)
+	require.ErrorIs(t, err, kv.ErrUnknown)
+	got, err := fails(7).Get(t.Context(), r.queue, 32, time.Hour)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
 }
