@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -162,4 +163,35 @@ func TestOddParameters(t *testing.T) {
 		require.Equal(t, 400, a.status, query)
 	}
 	require.Equal(t, "0", r.do("GET", "/first/messages?peekonly=true", "").list(t)[0].DequeueCount, "nothing was got")
+}
+
+// stalled is a client that takes nothing of its answer.
+type stalled struct {
+	*httptest.ResponseRecorder
+	writes, goOn chan struct{}
+}
+
+func (s stalled) Write(b []byte) (int, error) {
+	s.writes <- struct{}{}
+	<-s.goOn
+	return s.ResponseRecorder.Write(b)
+}
+
+// A client that takes nothing of its answer keeps no more room from others than what it got fills, whatever it asked for.
+func TestSlowReaderHoldsWhatItGot(t *testing.T) {
+	const ofOne = messagesMax*textMax + windowMax
+	r := newRig(t, func(o *Options) { o.AnswersBytesMax = 2 * (ofOne + ofOne/2) })
+	require.Equal(t, 201, r.put("/first/messages", "x").status)
+	hr := httptest.NewRequest(http.MethodGet, r.url+"/acct/first/messages?numofmessages=32", http.NoBody)
+	hr.RequestURI = "/acct/first/messages?numofmessages=32"
+	hr.Header.Set("x-ms-version", testVersion)
+	slow := stalled{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+	var reading sync.WaitGroup
+	reading.Go(func() { r.serve().ServeHTTP(slow, hr) })
+	<-slow.writes
+	require.Empty(t, r.do("GET", "/first/messages?numofmessages=32&limit=5s", "").list(t))
+	close(slow.goOn)
+	reading.Wait()
+	require.Equal(t, http.StatusOK, slow.Code)
+	require.Contains(t, slow.Body.String(), "<MessageText>x</MessageText>")
 }

@@ -39,7 +39,11 @@ func TestQ12OneTakesMessages(t *testing.T) {
 	require.ErrorIs(t, try(func(d *queues.Dictionary) { d.Number = 0 }), queues.ErrStale)
 	require.Equal(t, d, r.dictionary(t))
 	r.change(t, set(queues.StateToBeDeleted, 7))
+	was := d.Subqueues
 	d = r.dictionary(t)
+	require.Equal(t, was[0], d.Subqueues[0])
+	require.Greater(t, d.Subqueues[1].Since, was[1].Since, "its state has changed since")
+	require.Equal(t, d.Changed, d.Subqueues[1].Since)
 	require.Error(t, try(set(queues.StateAll, 7)))
 	require.NoError(t, try(func(d *queues.Dictionary) { d.Subqueues = d.Subqueues[:1] }))
 }
