@@ -195,3 +195,13 @@ func TestSlowReaderHoldsWhatItGot(t *testing.T) {
 	require.Equal(t, http.StatusOK, slow.Code)
 	require.Contains(t, slow.Body.String(), "<MessageText>x</MessageText>")
 }
+
+// What the body of a put has held is given back with its answer, also of one that is refused.
+func TestBodiesGiveBackRoom(t *testing.T) {
+	r := newRig(t, func(o *Options) { o.InFlightBytesMax = 4 << 20 })
+	text := strings.Repeat("x", textMax)
+	for range 24 { // Some 200 KiB each, and 2 MiB of them is the account's.
+		require.Equal(t, 201, r.put("/first/messages?limit=5s", text).status)
+		require.Equal(t, 400, r.put("/first/messages?limit=5s", "<"+text).status)
+	}
+}

@@ -36,6 +36,8 @@ type rig struct {
 	url     string
 	client  *http.Client
 	account catalog.Account
+	// secondary: requests are of -secondary.
+	secondary bool
 }
 
 const testVersion = "2026-12-06"
@@ -78,6 +80,7 @@ func (r *rig) serve() http.Handler {
 			if req.Query, err = protocol.ParseQuery(req.RawQuery); err == nil {
 				req.Version, err = protocol.ServiceVersion(geo.Queue, hr.Header.Get("x-ms-version"), true)
 			}
+			req.Secondary = r.secondary
 		}
 		if err != nil {
 			protocol.WriteError(w, hr, protocol.BodyXML, req.ID, time.Now(), err)
