@@ -28,6 +28,8 @@ var errAnswer = errors.New("unreadable answer")
 type answer struct {
 	status int
 	body   []byte
+	// counted is how many messages a queue has, where the answer says so.
+	counted int
 }
 
 // conn is one kept-alive connection. It is not safe for concurrent use.
@@ -36,6 +38,8 @@ type conn struct {
 	net     net.Conn
 	r       *bufio.Reader
 	body    []byte
+	// counted is the number of messages of the answer that is being read.
+	counted int
 }
 
 // do writes the bytes of one request and reads the answer. After an error the
@@ -71,6 +75,7 @@ func (c *conn) exchange(request []byte, now time.Time) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	c.counted = 0
 	length, chunked, closing, err := c.readHeader()
 	if err != nil {
 		return answer{}, err
@@ -88,7 +93,7 @@ func (c *conn) exchange(request []byte, now time.Time) (answer, error) {
 	if closing {
 		c.close()
 	}
-	return answer{status, c.body}, nil
+	return answer{status, c.body, c.counted}, nil
 }
 
 func (c *conn) close() {
@@ -122,7 +127,7 @@ func (c *conn) readStatus() (int, error) {
 	return status, nil
 }
 
-// readHeader reads the header fields, of which only the framing matters.
+// readHeader reads the header fields, of which only the framing and the number of messages matter.
 func (c *conn) readHeader() (length int, chunked, closing bool, err error) {
 	for {
 		line, err := c.readLine()
@@ -141,6 +146,10 @@ func (c *conn) readHeader() (length int, chunked, closing bool, err error) {
 			chunked = bytes.EqualFold(value, []byte("chunked"))
 		} else if value, ok := field(line, "connection"); ok {
 			closing = bytes.EqualFold(value, []byte("close"))
+		} else if value, ok := field(line, "x-ms-approximate-messages-count"); ok {
+			if c.counted, err = strconv.Atoi(string(value)); err != nil {
+				return 0, false, false, fmt.Errorf("%w: %.60q", errAnswer, line)
+			}
 		}
 	}
 }

@@ -64,9 +64,7 @@ func (l *launched) end() error {
 // aim returns the options with this server in them: the north location's own ports.
 func (l *launched) aim(o Options) Options {
 	port := l.PortBase + devproc.NorthPorts + 2
-	if workloads()[o.Workload].blob {
-		port -= 2
-	}
+	port -= portsBelowTables(o.Workload)
 	o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)
 	o.Admin, o.PID = l.AdminURL(0), l.PID()
 	return o

@@ -28,7 +28,10 @@ type Options struct {
 	ScrubPeriod time.Duration
 	CopyRate    byteSize
 	Pairs       int
-	JSON        bool
+	// Queue is an existing queue, or a new one; Depth is how many messages it has at first.
+	Queue string
+	Depth int
+	JSON  bool
 	// arriveWait bounds how long -secondary may take to show the last write. Zero
 	// means two minutes.
 	arriveWait time.Duration
@@ -60,10 +63,7 @@ func (o Options) withDefaults() Options {
 		o.Bytes = map[string]byteSize{workloadRecover: recoverBytes, workloadScrub: scrubBytes, workloadCopy: copyBytes}[o.Workload]
 	}
 	if o.Endpoint == "" {
-		port := 11002
-		if workloads()[o.Workload].blob {
-			port = 11000
-		}
+		port := 11002 - portsBelowTables(o.Workload)
 		o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)
 	}
 	o.Endpoint = strings.TrimRight(o.Endpoint, "/")
@@ -71,6 +71,17 @@ func (o Options) withDefaults() Options {
 		o.arriveWait = 2 * time.Minute
 	}
 	return o
+}
+
+// portsBelowTables is how far the port of the workload's service is below that of tables.
+func portsBelowTables(workload string) int {
+	switch k := workloads()[workload]; {
+	case k.blob:
+		return 2
+	case k.steps != nil:
+		return 1
+	}
+	return 0
 }
 
 // Validate reports every bad field.
@@ -92,6 +103,7 @@ func (o Options) Validate() error {
 	bad(o.Duration <= 0, "--duration %v: give a positive one", o.Duration)
 	bad(o.Warmup < 0, "--warmup %v: give zero or more", o.Warmup)
 	bad(o.Partitions < 1, "--partitions %d: give 1 or more", o.Partitions)
+	bad(o.Depth < 0, "--depth %d: give zero or more", o.Depth)
 	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
 	bad(o.Workload == workloadRecover && o.Bytes < 2*blobBytes, "--bytes %v: give 8MiB or more", o.Bytes)

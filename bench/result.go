@@ -38,6 +38,8 @@ type result struct {
 	BacklogThird    int64     `json:"backlog_third_quarter"`
 	BacklogLast     int64     `json:"backlog_last_quarter"`
 	ReadBack        readCount `json:"read_back"`
+	// Queue is of the workloads of queues, which have no ReadBack.
+	Queue *queueResult `json:"queue,omitempty"`
 	// ItemsPerSecond counts the Items, entities or blobs, of operations on many.
 	ItemsPerSecond float64 `json:"items_per_second,omitempty"`
 	Items          string  `json:"items,omitempty"`
@@ -128,7 +130,11 @@ func (r result) print(out io.Writer, asJSON bool) error {
 	if r.BacklogMax != nil {
 		line("  backlog   max %d records, third quarter %d, last quarter %d", *r.BacklogMax, r.BacklogThird, r.BacklogLast)
 	}
-	line("  read back %d at the primary, %d at -secondary, of %d written", r.ReadBack.Primary, r.ReadBack.Secondary, r.ReadBack.Written)
+	if r.Queue != nil {
+		r.Queue.print(line, workloads()[r.Workload].steps)
+	} else {
+		line("  read back %d at the primary, %d at -secondary, of %d written", r.ReadBack.Primary, r.ReadBack.Secondary, r.ReadBack.Written)
+	}
 	for _, why := range r.Void {
 		line("  VOID: %s", why)
 	}

@@ -61,6 +61,10 @@ func (w *worker) send(ctx context.Context, c *call) (a answer, began, ended time
 
 // step makes one timed operation and records it if it lies within the window.
 func (w *worker) step(ctx context.Context, window span) {
+	if w.messages != nil {
+		w.operate(ctx, window)
+		return
+	}
 	var o object
 	var c *call
 	switch {
@@ -151,15 +155,17 @@ func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) err
 		return err
 	}
 	defer closeAll(workers)
+	depth := 0
+	if workers[0].messages != nil {
+		if depth, err = deepen(ctx, o.Depth, workers); err != nil {
+			return err
+		}
+	}
 	res, err := timed(ctx, o, clk, server, workers)
 	if err != nil {
 		return err
 	}
-	back, err := readBack(ctx, o, clk, workers)
-	res.ReadBack = back
-	if err != nil {
-		res.Void = append(res.Void, err.Error())
-	}
+	res.verify(ctx, o, clk, depth, workers)
 	if err := res.print(out, o.JSON); err != nil {
 		return err
 	}
@@ -167,6 +173,25 @@ func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) err
 		return fmt.Errorf("%w: %s", errVoid, strings.Join(res.Void, "; "))
 	}
 	return nil
+}
+
+// finished reports whether a worker has nothing to do any more before its time.
+func (w *worker) finished() bool {
+	return w.quota.met() || w.messages != nil && w.messages.drained
+}
+
+// verify looks whether the server has what was written.
+func (r *result) verify(ctx context.Context, o Options, clk clock.Clock, depth int, workers []*worker) {
+	if workers[0].messages != nil {
+		var void []string
+		r.Queue, void = settle(ctx, o, depth, workers)
+		r.Void = append(r.Void, void...)
+		return
+	}
+	var err error
+	if r.ReadBack, err = readBack(ctx, o, clk, workers); err != nil {
+		r.Void = append(r.Void, err.Error())
+	}
 }
 
 // startWorkers returns the connections of a run, with all that they need at the server.
@@ -195,10 +220,10 @@ func closeAll(workers []*worker) {
 	}
 }
 
-// prepare makes the table or container, and the objects that reads will find.
+// prepare makes the table, container or queue, and the objects that reads will find.
 func prepare(ctx context.Context, o Options, workers []*worker) error {
 	first := workers[0]
-	a, _, _, err := first.send(ctx, first.create())
+	a, _, _, err := first.send(ctx, first.container())
 	if problem := outcome(a, err); problem != "" {
 		return fmt.Errorf("creating %s at %s: %s: %w", first.name, o.Endpoint, problem, errors.Join(err, bodyError(a)))
 	}
@@ -253,7 +278,7 @@ func timed(ctx context.Context, o Options, clk clock.Clock, server *server, work
 		active.Add(1)
 		g.Go(func() error {
 			defer active.Done()
-			for ctx.Err() == nil && w.clock.Now().Before(window.end) && !w.quota.met() {
+			for ctx.Err() == nil && w.clock.Now().Before(window.end) && !w.finished() {
 				w.step(ctx, window)
 			}
 			return ctx.Err()

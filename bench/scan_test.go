@@ -32,7 +32,7 @@ func TestBatchOutcome(t *testing.T) {
 		}
 		a.CloseSet()
 		body := a.Close()
-		require.Equal(t, tt.want, outcome(answer{202, body}, nil))
+		require.Equal(t, tt.want, outcome(answer{status: 202, body: body}, nil))
 	}
 	require.Equal(t, "0 parts", batchOutcome(nil))
 	require.NotEmpty(t, batchOutcome([]byte("\r\nHTTP/1.1 2")))

@@ -52,6 +52,8 @@ type workload struct {
 	objects
 	// scan is nil where the timed operation writes or reads one object.
 	scan scan
+	// messages is of the workloads of queues alone, which have no objects and no scan.
+	messages *messages
 	// preloads is how many objects are written before reads are timed.
 	preloads int
 	// name holds everything of this run: a table or a container.
@@ -67,6 +69,8 @@ type kind struct {
 	size int
 	// items is how many entities or blobs an operation writes or reads; zero is one.
 	items int
+	// steps are the requests of an operation on a queue.
+	steps []string
 }
 
 func workloads() map[string]kind {
@@ -80,6 +84,10 @@ func workloads() map[string]kind {
 		"blob-get-4k":  {blob: true, size: 4 << 10, reads: true},
 		"blob-put-4m":  {blob: true, size: 4 << 20},
 		"blob-get-4m":  {blob: true, size: 4 << 20, reads: true},
+		"queue-put":    {steps: []string{stepPut}},
+		"queue-cycle":  {steps: []string{stepPut, stepGet, stepDelete}},
+		// Until the messages that were put first are gone: give --depth.
+		"queue-get-delete": {steps: []string{stepGet, stepDelete}},
 	}
 }
 
@@ -120,13 +128,23 @@ func newWorkload(o Options, name string, id int) *workload {
 		w.objects, w.scan = newListed(o, name, w.size), &list{name: name, pages: scanUnits(o)}
 		w.preloads = share(scanUnits(o)*scanItems, id, o.Concurrency)
 	default:
-		if w.blob {
+		if w.steps != nil {
+			w.messages = newMessages(o, name, id, w.steps)
+		} else if w.blob {
 			w.objects = &blobs{name: name, partitions: o.Partitions, size: w.size}
 		} else {
 			w.objects = &entities{name: name, partitions: o.Partitions}
 		}
 	}
 	return w
+}
+
+// container is the call that makes the table, container or queue of the run.
+func (w *workload) container() *call {
+	if w.messages != nil {
+		return w.messages.create()
+	}
+	return w.create()
 }
 
 // share is how many of n things dealt out in turn the worker of this number has.
