@@ -293,6 +293,11 @@ func (s *Stamp) Replica(id geo.RangeID) *ranges.Range {
 // that runs here, after a round through the leader (R5). kv.ErrBusy: no leader answered for a
 // while, or none is to be expected (see Leaderless).
 func (s *Stamp) Read(ctx context.Context, id geo.RangeID, f func(ranges.State) error) error {
+	if r := s.Leader(id); r != nil { // Almost every read: it waits for nothing, so it needs no deadline.
+		if held, err := r.ReadLeased(f); held {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, leaderWait)
 	defer cancel()
 	return s.withLeader(ctx, id, func() error {

@@ -60,6 +60,11 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		return m.applyClosed(batch, body)
 	case change.PartReceivedClosed:
 		return m.applyReceivedClosed(batch, body)
+	}
+	if err := m.held.write(batch); err != nil {
+		return err
+	}
+	switch kind {
 	case change.PartGate, change.PartGateAgreed:
 		return m.applyGate(batch, body)
 	case change.PartStop:
@@ -86,15 +91,10 @@ func (m *Machine) setOps(batch *state.Batch, r *change.Record) error {
 	m.changed = true
 	m.recent.touch(r.Partition)
 	key := append(make([]byte, 0, len(r.Partition)+64), r.Partition...)
-	for _, op := range r.Ops {
+	for i, op := range r.Ops {
 		key = append(key[:len(r.Partition)], op.Row...)
-		var err error
-		if op.Delete {
-			err = batch.Delete(key)
-		} else {
-			err = batch.Set(key, op.Value)
-		}
-		if err != nil {
+		hold := m.held.on && i == len(r.Ops)-1 && !op.Delete
+		if err := m.held.apply(batch, key, op, hold); err != nil {
 			return err
 		}
 	}

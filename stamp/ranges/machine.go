@@ -60,6 +60,8 @@ type Machine struct {
 	wiped []state.Span
 	// recent are the newest changes of the catalog.
 	recent recent
+	// held are rows of the group that is being applied.
+	held held
 }
 
 // Applied is what one entry did.
@@ -77,7 +79,11 @@ type Applied struct {
 // OpenMachine loads the state of a range that began with one replica on each of nodes.
 // observer is called from Apply.
 func OpenMachine(id geo.RangeID, state *state.Store, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
-	m := &Machine{id: id, state: state, observer: observer, nodes: nodes, gates: gateTable{of: map[geo.Account]change.Gate{}}, stops: map[geo.Stream]change.Stop{}}
+	m := &Machine{
+		id: id, state: state, observer: observer, nodes: nodes,
+		gates: gateTable{of: map[geo.Account]change.Gate{}}, stops: map[geo.Stream]change.Stop{},
+		held: held{on: Service(id) == geo.Queue},
+	}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("load state of range %d: %w", id, err)
 	}
@@ -214,6 +220,7 @@ func (m *Machine) applyEntry(batch *state.Batch, e *pb.Entry) error {
 	before := m.applied.Last
 	m.applied.Group = g.ID
 	err = g.Parts(func(kind change.PartKind, body []byte) error { return m.applyPart(batch, kind, body) })
+	err = errors.Join(err, m.held.write(batch))
 	m.outbox.ApplyAnswers(e.GetIndex(), e.GetTerm(), g.Answered, before, m.applied.Last, len(m.out.Records) > 0)
 	return err
 }

@@ -143,11 +143,8 @@ func (r *Range) Confirm(done func(error)) {
 // ErrNotLeader, also if ctx ends before it is known that this replica leads.
 func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 	for {
-		if until := r.leaseUntil.Load(); until > 0 && r.Leading() && !r.readers.Load().Behind() {
-			err := f(State{r})
-			if r.held(until) {
-				return err
-			}
+		if held, err := r.ReadLeased(f); held {
+			return err
 		}
 		replaced := r.Machine.replaced.Load()
 		confirmed := make(chan error, 1)
@@ -166,6 +163,17 @@ func (r *Range) Read(ctx context.Context, f func(s State) error) error {
 			return err
 		}
 	}
+}
+
+// ReadLeased is Read for a leader with a lease, which waits for nothing. held is false for any other one, and where the
+// lease ended meanwhile: f may have run, for nothing.
+func (r *Range) ReadLeased(f func(s State) error) (held bool, err error) {
+	until := r.leaseUntil.Load()
+	if until <= 0 || !r.Leading() || r.readers.Load().Behind() {
+		return false, nil
+	}
+	err = f(State{r})
+	return r.held(until), err
 }
 
 // State is the applied state of a range as a query sees it.

@@ -30,6 +30,7 @@ type bench struct {
 	number  uint64
 	entries []*pb.Entry // the log: every entry that was applied
 	waiting [][]byte    // entries of the groups in flight
+	holds   bool        // rows are held back, as in a range of queues
 }
 
 const benchRange = geo.RangeID(geo.Table)
@@ -48,6 +49,7 @@ func (b *bench) open() {
 	b.r, err = New(Options{Location: "north", Range: benchRange, State: b.store})
 	require.NoError(b.t, err)
 	b.r.term = 1
+	b.r.Machine.held.on = b.holds
 }
 
 // propose evaluates one command in each function, all in one group, and returns their errors.
@@ -174,7 +176,8 @@ func wipes(lower, upper []byte) func(tx *Tx) error {
 // A wipe is as if every row of its span had been deleted: seen at once by commands of the same group, of later groups
 // before it takes effect and after; taken back with a command that fails and with groups that die; there after a
 // crash of the machine and after a snapshot of the range was installed over older rows; and it moves the version of
-// the data. Rows that are written again after it stay (R1; invariants 1 and 6). A map is the twin.
+// the data. Rows that are written again after it stay (R1; invariants 1 and 6). A map is the twin. In every other run the
+// rows of a group are held back.
 func TestWipeTwin(t *testing.T) {
 	seeds := 40
 	if testing.Short() {
@@ -183,6 +186,8 @@ func TestWipeTwin(t *testing.T) {
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		b := newBench(t)
+		b.holds = seed%2 == 1
+		b.r.Machine.held.on = b.holds
 		applied, staged := map[string]string{}, map[string]string{}
 		var after []map[string]string // what each group in flight leaves
 		key := func() (keys.Partition, string) {

@@ -1,0 +1,74 @@
+package ranges
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/change"
+	"antipode/stamp/state"
+)
+
+// A row is what the newest operation on it says, whether operations are held back or not. A map is the twin.
+func TestHeldTwin(t *testing.T) {
+	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	rng := rand.New(rand.NewPCG(1, 2))
+	want := map[string]string{}
+	var h held
+	for range 200 {
+		batch := store.NewBatch()
+		for range rng.IntN(60) {
+			key := fmt.Sprintf("k%02d", rng.IntN(2*heldMax))
+			op := change.Op{Delete: rng.IntN(4) == 0, Value: fmt.Append(nil, rng.Uint32())}
+			require.NoError(t, h.apply(batch, []byte(key), op, !op.Delete && rng.IntN(2) == 0))
+			require.LessOrEqual(t, len(h.rows), heldMax)
+			if delete(want, key); !op.Delete {
+				want[key] = string(op.Value)
+			}
+		}
+		require.NoError(t, h.write(batch))
+		require.Empty(t, h.rows)
+		require.NoError(t, store.Commit(batch))
+		require.NoError(t, batch.Close())
+		for i := range 2 * heldMax {
+			key := fmt.Sprintf("k%02d", i)
+			value, ok, err := store.Get([]byte(key))
+			require.NoError(t, err)
+			require.Equal(t, want[key], string(value))
+			require.Equal(t, want[key] != "", ok)
+		}
+	}
+}
+
+// The last row of every change of a queue is held, and of no other service: one group of many commands on a subqueue
+// gives its batch the head once.
+func TestHeldOfQueues(t *testing.T) {
+	for _, service := range []geo.Service{geo.Queue, geo.Table, geo.Blob} {
+		store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
+		require.NoError(t, err)
+		m, err := OpenMachine(geo.FirstRange(service), store, func(Applied) {})
+		require.NoError(t, err)
+		batch := store.NewBatch()
+		for i := range 10 {
+			rec := &change.Record{Partition: []byte("p"), Ops: []change.Op{
+				{Row: fmt.Append(nil, "message", i), Value: []byte("text")}, {Row: []byte("head"), Value: []byte{byte(i)}},
+			}}
+			require.NoError(t, m.setOps(batch, rec))
+		}
+		held := service == geo.Queue
+		require.Equal(t, held, len(m.held.rows) == 1)
+		require.NoError(t, m.held.write(batch))
+		require.NoError(t, store.Commit(batch))
+		value, _, err := store.Get([]byte("phead"))
+		require.NoError(t, err)
+		require.Equal(t, []byte{9}, value)
+		require.NoError(t, batch.Close())
+		require.NoError(t, store.Close())
+	}
+}
