@@ -25,23 +25,36 @@ import (
 	"antipode/stamp/state"
 )
 
+const (
+	hour         = time.Hour
+	benchClients = 64
+)
+
 // BenchmarkCycles is what putting, getting and deleting a message costs on one queue, 64 at once, on three nodes in
 // memory: what the commands and the range cost beside disks, networks and HTTP. With a backlog the queue has so many
 // messages that wait, and as many that are hidden.
 func BenchmarkCycles(b *testing.B) {
 	for _, bytes := range []int{100, 1024, 4096} {
 		for _, backlog := range []int{0, 10_000} {
-			b.Run(fmt.Sprintf("bytes=%d/backlog=%d", bytes, backlog), func(b *testing.B) { benchmarkCycles(b, bytes, backlog) })
+			b.Run(fmt.Sprintf("bytes=%d/backlog=%d", bytes, backlog), func(b *testing.B) { benchmarkCycles(b, bytes, backlog, 1) })
 		}
 	}
 }
 
-func benchmarkCycles(b *testing.B, bytes, backlog int) {
+// BenchmarkSubqueues is BenchmarkCycles by the number of subqueues, all of them in one range.
+func BenchmarkSubqueues(b *testing.B) {
+	for _, n := range []int{1, 4, 16} {
+		b.Run(fmt.Sprintf("subqueues=%d", n), func(b *testing.B) { benchmarkCycles(b, 100, 0, n) })
+	}
+}
+
+// benchStamp is three nodes that keep their files in fs, and a queue without messages.
+func benchStamp(b *testing.B, fs vfs.FS) (*stamp.Stamp, queues.Queue) {
 	quiet := slog.New(slog.DiscardHandler)
 	s := stamp.New(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
 		Tick: 20 * time.Millisecond, ElectionTicks: 100, InSyncTimeout: time.Minute, Seed: 1,
-		State: state.Options{FS: vfs.NewMem(), Logger: quiet}, Logger: quiet,
+		State: state.Options{FS: fs, Logger: quiet}, Logger: quiet,
 	})
 	for _, id := range s.Nodes() {
 		require.NoError(b, s.Start(id))
@@ -50,42 +63,49 @@ func benchmarkCycles(b *testing.B, bytes, backlog int) {
 	stamptest.Submit(b, s, geo.FirstRange(geo.Queue), stamptest.Gate{Account: "acct", Gate: change.Gate{
 		Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true,
 	}})
-	q := queues.Queue{Account: "acct", Name: "jobs", Generation: keys.Generation{Epoch: 1, Created: 2}}
-	all := queues.New(queues.Options{Stamp: s, Writer: primary.New(s), Clock: clock.System{}})
-	text := make([]byte, bytes)
-	const clients = 64
-	each := func(n int, f func() error) {
-		var left atomic.Int64
-		left.Store(int64(n))
-		var done sync.WaitGroup
-		for range clients {
-			done.Go(func() {
-				for left.Add(-1) >= 0 {
-					if err := f(); err != nil {
-						b.Error(err)
-						return
-					}
+	return s, queues.Queue{Account: "acct", Name: "jobs", Generation: keys.Generation{Epoch: 1, Created: 2}}
+}
+
+// benchEach calls f n times, by 64 callers at once.
+func benchEach(b *testing.B, n int, f func() error) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	var done sync.WaitGroup
+	for range benchClients {
+		done.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := f(); err != nil {
+					b.Error(err)
+					return
 				}
-			})
-		}
-		done.Wait()
+			}
+		})
 	}
+	done.Wait()
+}
+
+func benchmarkCycles(b *testing.B, bytes, backlog, subqueues int) {
+	s, q := benchStamp(b, vfs.NewMem())
+	write := primary.New(s)
+	spread(b, write, q, subqueues)
+	all := queues.New(queues.Options{Stamp: s, Writer: write, Clock: clock.System{}})
+	text := make([]byte, bytes)
 	put := func() error {
-		_, err := all.Put(b.Context(), q, queues.PutOptions{Text: text, TTL: time.Hour})
+		_, err := all.Put(b.Context(), q, queues.PutOptions{Text: text, TTL: hour})
 		return err
 	}
 	get := func() (queues.Message, error) {
-		got, err := all.Get(b.Context(), q, 1, time.Hour)
+		got, err := all.Get(b.Context(), q, 1, hour)
 		if err != nil || len(got) == 0 {
 			return queues.Message{}, fmt.Errorf("%d messages: %w", len(got), err)
 		}
 		return got[0], nil
 	}
-	each(2*backlog, put)
-	each(backlog, func() error { _, err := get(); return err })
+	benchEach(b, 2*backlog, put)
+	benchEach(b, backlog, func() error { _, err := get(); return err })
 	b.ResetTimer()
 	before := processorTime(b)
-	each(b.N, func() error {
+	benchEach(b, b.N, func() error {
 		if err := put(); err != nil {
 			return err
 		}
@@ -97,6 +117,20 @@ func benchmarkCycles(b *testing.B, bytes, backlog int) {
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-us/cycle")
+}
+
+// spread opens so many subqueues of a queue.
+func spread(b *testing.B, write *primary.Primary, q queues.Queue, n int) {
+	if n == 1 {
+		return
+	}
+	d := &queues.Dictionary{Subqueues: []queues.Entry{{Schema: 1, State: queues.StateAll}}}
+	for id := queues.SubqueueID(1); id < queues.SubqueueID(n); id++ {
+		at := queues.Command{At: queues.Subqueue{Queue: q, ID: id}}
+		require.NoError(b, write.Write(b.Context(), &queues.Open{Command: at}))
+		d.Subqueues = append(d.Subqueues, queues.Entry{ID: id, Schema: 1, State: queues.StateAll})
+	}
+	require.NoError(b, write.Write(b.Context(), &queues.ChangeDictionary{Queue: q, To: d}))
 }
 
 // processorTime is the time of processors that this process has used: on a machine that does other things too, it says
