@@ -4,6 +4,7 @@
 //	go run ./bench --workload insert --concurrency 64 --duration 30s
 //	go run ./bench --workload get --partitions 1
 //	go run ./bench --workload batch --concurrency 16
+//	go run ./bench --workload queue-cycle --concurrency 64 --depth 1000000   # a queue of so many messages
 //	GOMEMLIMIT=2GiB go run ./bench --server bin/antipode --stop-location southcentralus \
 //	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # starts a server, and measures its memory
 //	go run ./bench --server bin/antipode --workload scrub-cost --scrub-period 10m
@@ -22,5 +23,7 @@
 // Invariant: a figure is printed only with its validity. Every value written
 // is known from its key; a sample is read back at the end, at the primary and at
 // -secondary, and a run is void if a value is missing, or if the backlog to the
-// other location grew through its second half: such a rate would not last.
+// other location grew through its second half: such a rate would not last. Of queues every text that
+// is got is checked, no message may come twice, and both locations must count as many
+// as were put and not deleted.
 package main

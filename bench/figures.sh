@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All figures of docs/performance.md, one after the other: about 25 minutes on a machine of
+# All figures of docs/performance.md, one after the other: about 32 minutes on a machine of
 # two processors that does nothing else, 45 GB of disk. Each line says how long it takes.
 #
 #   bench/figures.sh             all of them, on folders in the current one
@@ -47,6 +47,16 @@ for run in $(seq "$RUNS"); do
     figure "blob-put-4k-$run" 22 served --workload blob-put-4k --concurrency 64 --duration 10s
     figure "blob-put-4m-$run" 25 served --workload blob-put-4m --concurrency 16 --duration 10s
 done
+
+# Queues: puts, and messages that are put, got and deleted, in a queue that is almost empty and in a deep one.
+for n in 1 16 64; do
+    figure "queue-put-$n" 15 served --workload queue-put --concurrency "$n" --depth 10 --duration 5s
+    figure "queue-cycle-$n" 15 served --workload queue-cycle --concurrency "$n" --depth 10 --duration 5s
+done
+figure queue-get-delete-64 20 served --workload queue-get-delete --concurrency 64 --depth 40000 --duration 5s
+figure queue-deep-64 200 served --workload queue-cycle --concurrency 64 --depth 1000000 --duration 10s
+figure queue-bytes 10 go test -run '^$' -bench Bytes -benchtime 1000x ./services/queues
+figure queue-subqueues 20 go test -run '^$' -bench Subqueues -benchtime 6000x -count 3 ./services/queues
 
 # Below the protocol.
 for n in 1 16 64; do

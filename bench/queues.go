@@ -40,6 +40,8 @@ type messages struct {
 	steps      []string
 	// puts and deletes were acknowledged; unsure are those that had no answer, or an error of the server.
 	puts, deletes, unsure int
+	// wrong counts the texts that are not as they were put.
+	wrong int
 	got                   []messageKey
 	// drained: a get found nothing, and nothing will come.
 	drained bool
@@ -91,6 +93,11 @@ func (m *messages) call(step string) *call {
 	}
 }
 
+// count asks how many messages the queue has.
+func (m *messages) count() *call {
+	return &call{method: http.MethodGet, path: "/" + m.queue, query: "comp=metadata", canonical: "\ncomp:metadata", blob: true}
+}
+
 // done takes the answer to a step that succeeded, and names what is wrong with it.
 func (m *messages) done(step string, body []byte) string {
 	switch step {
@@ -106,8 +113,7 @@ func (m *messages) done(step string, body []byte) string {
 
 // take reads the answer to a get: it scans for what must come next, since a decoder would cost as much as the server.
 func (m *messages) take(body []byte) string {
-	if bytes.HasSuffix(bytes.TrimSpace(body), []byte("<QueueMessagesList />")) ||
-		bytes.HasSuffix(bytes.TrimSpace(body), []byte("<QueueMessagesList/>")) {
+	if !bytes.Contains(body, []byte("<QueueMessage>")) && bytes.Contains(body, []byte("<QueueMessagesList")) {
 		return queueEmpty
 	}
 	id, rest := element(body, "<MessageId>")
@@ -115,6 +121,7 @@ func (m *messages) take(body []byte) string {
 	text, _ := element(rest, "<MessageText>")
 	parts := bytes.SplitAfterN(text, []byte("-"), 4)
 	if len(parts) < 4 || len(id) != len(m.message) || len(text) != messageBytes || !isFill(text, text[:len(text)-len(parts[3])]) {
+		m.wrong++
 		return wrongValue
 	}
 	copy(m.message[:], id)
@@ -143,7 +150,7 @@ func (w *worker) operate(ctx context.Context, window span) {
 		case err != nil || a.status >= http.StatusInternalServerError:
 			m.unsure++
 		}
-		if problem == queueEmpty && len(m.steps) > 0 && m.steps[0] == stepGet {
+		if problem == queueEmpty && m.steps[0] == stepGet {
 			m.drained = true
 			return
 		}
@@ -169,9 +176,7 @@ func (w *worker) operate(ctx context.Context, window span) {
 
 // waiting reads how many messages the server counts in the queue.
 func (w *worker) waiting(ctx context.Context) (int, error) {
-	a, _, _, err := w.send(ctx, &call{
-		method: http.MethodGet, path: "/" + w.messages.queue, query: "comp=metadata", canonical: "\ncomp:metadata", blob: true,
-	})
+	a, _, _, err := w.send(ctx, w.messages.count())
 	if problem := outcome(a, err); problem != "" {
 		return 0, fmt.Errorf("messages of queue %s: %s: %w", w.messages.queue, problem, errors.Join(err, bodyError(a)))
 	}
@@ -204,7 +209,10 @@ func deepen(ctx context.Context, depth int, workers []*worker) (int, error) {
 	for _, w := range workers {
 		w.messages.puts = 0
 	}
-	return workers[0].waiting(ctx)
+	if found, err = workers[0].waiting(ctx); err == nil && found < depth {
+		err = fmt.Errorf("queue %s has %d messages after it was filled, not %d", workers[0].messages.queue, found, depth)
+	}
+	return found, err
 }
 
 // queueResult is what became of the messages of a run.
@@ -232,8 +240,10 @@ type stepResult struct {
 func settle(ctx context.Context, o Options, depth int, workers []*worker) (r *queueResult, void []string) {
 	r = &queueResult{Depth: depth, Secondary: -1, Steps: map[string]stepResult{}}
 	var got []messageKey
+	wrong := 0
 	for _, w := range workers {
 		m := w.messages
+		wrong += m.wrong
 		r.Puts, r.Deletes, r.Unsure = r.Puts+m.puts, r.Deletes+m.deletes, r.Unsure+m.unsure
 		got = append(got, m.got...)
 	}
@@ -248,6 +258,9 @@ func settle(ctx context.Context, o Options, depth int, workers []*worker) (r *qu
 	slices.SortFunc(got, func(a, b messageKey) int { return bytes.Compare(a[:], b[:]) })
 	if n := len(got) - len(slices.Compact(got)); n > 0 {
 		void = append(void, fmt.Sprintf("%d messages came twice", n))
+	}
+	if wrong > 0 {
+		void = append(void, fmt.Sprintf("%d gets answered with a %s", wrong, wrongValue))
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.arriveWait)
 	defer cancel()

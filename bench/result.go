@@ -107,7 +107,11 @@ func (r result) print(out io.Writer, asJSON bool) error {
 	}
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
-	line("%s: %d connections, %d partitions, %.0f s", r.Workload, r.Concurrency, r.Partitions, r.Seconds)
+	where := fmt.Sprintf("%d partitions", r.Partitions)
+	if r.Queue != nil {
+		where = "one queue"
+	}
+	line("%s: %d connections, %s, %.0f s", r.Workload, r.Concurrency, where, r.Seconds)
 	line("  rate      %.0f ops/s, %.1f MB/s (%d operations)", r.OpsPerSecond, r.MBPerSecond, r.Ops)
 	if r.ServerPeakBytes > 0 {
 		line("  memory    server %.0f MiB resident at most", float64(r.ServerPeakBytes)/(1<<20))
