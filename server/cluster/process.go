@@ -42,7 +42,11 @@ func (o Options) launch(m member) error {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started), 0o644)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrProcessDone): // It ended before it was looked at.
+		_ = cmd.Wait() // How is in its last lines.
+		return fmt.Errorf("%s ended: %s", m.name, o.lastLines(m.name))
+	case err != nil:
 		return errors.Join(fmt.Errorf("start %s: %w", m.name, err), cmd.Process.Kill(), cmd.Wait())
 	}
 	return cmd.Process.Release()
