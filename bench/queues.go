@@ -42,7 +42,7 @@ type messages struct {
 	puts, deletes, unsure int
 	// wrong counts the texts that are not as they were put.
 	wrong int
-	got                   []messageKey
+	got   []messageKey
 	// drained: a get found nothing, and nothing will come.
 	drained bool
 	// times has what each step took.

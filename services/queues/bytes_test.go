@@ -94,7 +94,7 @@ func compacted(b *testing.B, fs vfs.FS, dir string) int64 {
 	})
 	require.NoError(b, err)
 	require.NoError(b, db.Compact(b.Context(), []byte{0}, []byte{0xff, 0xff}, false))
-	size := int64(db.Metrics().Total().TablesSize)
+	size := db.Metrics().Total().TablesSize
 	require.NoError(b, db.Close())
 	return size
 }
