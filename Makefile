@@ -125,7 +125,7 @@ check: ## format, lint and short tests: before each commit
 bench: ## benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
 
-figures: ## all figures of docs/performance.md, 25 minutes and 45 GB: FIGURES=recover takes those whose name begins so
+figures: ## all figures of docs/performance.md, 48 minutes and 45 GB: FIGURES=recover takes those whose name begins so
 	DIR=$(FIGURES_DIR) bench/figures.sh $(FIGURES)
 
 proto: ## generate code from *.proto; needs protoc, which nothing else does

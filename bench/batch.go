@@ -108,31 +108,41 @@ func (b *batches) query(o object, n int) *call {
 // order, each with its value, and no other one. It scans for what must come next: to
 // decode the document would cost more than the server does to make it.
 func (b *batches) checkFeed(o object, n int, body []byte) error {
-	const keyMark, valueMark = `"RowKey":"`, `"V":"`
-	rest, more := body, false
+	rest, err := body, error(nil)
 	for i := range n * batchEntities {
-		at := object{o.worker, o.n + i/batchEntities}
-		if _, rest, more = bytes.Cut(rest, []byte(keyMark)); !more {
-			if i == 0 {
-				return errAbsent
-			}
+		rest, err = b.cutEntity(object{o.worker, o.n + i/batchEntities}, i%batchEntities, rest)
+		switch {
+		case errors.Is(err, errAbsent) && i > 0:
 			return fmt.Errorf("transactions from %v: %d entities of %d", o, i, n*batchEntities)
+		case err != nil:
+			return err
 		}
-		b.buf = append(appendRowKey(b.buf[:0], at, i%batchEntities), '"')
-		if !bytes.HasPrefix(rest, b.buf) {
-			return fmt.Errorf("transactions from %v: %.20q in place of entity %d", o, rest, i)
-		}
-		b.wordOf(at, i%batchEntities)
-		_, rest, more = bytes.Cut(rest, []byte(valueMark))
-		if !more || len(rest) <= entityFillBytes || rest[entityFillBytes] != '"' || !isFill(rest[:entityFillBytes], b.word) {
-			return fmt.Errorf("transactions from %v: entity %d does not hold the value written", o, i)
-		}
-		rest = rest[entityFillBytes:]
 	}
 	if bytes.Contains(rest, []byte(keyMark)) {
 		return fmt.Errorf("transactions from %v: more than %d entities", o, n*batchEntities)
 	}
 	return nil
+}
+
+// keyMark is before the RowKey of an entity, and valueMark before its value.
+const keyMark, valueMark = `"RowKey":"`, `"V":"`
+
+// cutEntity returns what follows the next entity, which must be the i-th of a transaction, with its value.
+func (b *batches) cutEntity(o object, i int, body []byte) (rest []byte, err error) {
+	_, rest, more := bytes.Cut(body, []byte(keyMark))
+	if !more {
+		return nil, errAbsent
+	}
+	b.buf = append(appendRowKey(b.buf[:0], o, i), '"')
+	if !bytes.HasPrefix(rest, b.buf) {
+		return nil, fmt.Errorf("transaction %v: %.20q in place of entity %d", o, rest, i)
+	}
+	b.wordOf(o, i)
+	_, rest, more = bytes.Cut(rest, []byte(valueMark))
+	if !more || len(rest) <= entityFillBytes || rest[entityFillBytes] != '"' || !isFill(rest[:entityFillBytes], b.word) {
+		return nil, fmt.Errorf("transaction %v: entity %d does not hold the value written", o, i)
+	}
+	return rest[entityFillBytes:], nil
 }
 
 // wordOf makes word the text that the value of a transaction's i-th entity is made of.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -30,6 +31,8 @@ type answer struct {
 	body   []byte
 	// counted is how many messages a queue has, where the answer says so.
 	counted int
+	// next is the query options that ask for the next page; empty if there is none.
+	next string
 }
 
 // conn is one kept-alive connection. It is not safe for concurrent use.
@@ -38,8 +41,9 @@ type conn struct {
 	net     net.Conn
 	r       *bufio.Reader
 	body    []byte
-	// counted is the number of messages of the answer that is being read.
+	// counted is the number of messages of the answer that is being read, and next its continuation.
 	counted int
+	next    string
 }
 
 // do writes the bytes of one request and reads the answer. After an error the
@@ -75,7 +79,7 @@ func (c *conn) exchange(request []byte, now time.Time) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	c.counted = 0
+	c.counted, c.next = 0, ""
 	length, chunked, closing, err := c.readHeader()
 	if err != nil {
 		return answer{}, err
@@ -93,7 +97,7 @@ func (c *conn) exchange(request []byte, now time.Time) (answer, error) {
 	if closing {
 		c.close()
 	}
-	return answer{status, c.body, c.counted}, nil
+	return answer{status, c.body, c.counted, c.next}, nil
 }
 
 func (c *conn) close() {
@@ -127,7 +131,7 @@ func (c *conn) readStatus() (int, error) {
 	return status, nil
 }
 
-// readHeader reads the header fields, of which only the framing and the number of messages matter.
+// readHeader reads the header fields, of which only the framing, the number of messages and a continuation matter.
 func (c *conn) readHeader() (length int, chunked, closing bool, err error) {
 	for {
 		line, err := c.readLine()
@@ -150,6 +154,10 @@ func (c *conn) readHeader() (length int, chunked, closing bool, err error) {
 			if c.counted, err = strconv.Atoi(string(value)); err != nil {
 				return 0, false, false, fmt.Errorf("%w: %.60q", errAnswer, line)
 			}
+		} else if value, ok := field(line, "x-ms-continuation-nextpartitionkey"); ok {
+			c.next += "&NextPartitionKey=" + url.QueryEscape(string(value))
+		} else if value, ok := field(line, "x-ms-continuation-nextrowkey"); ok {
+			c.next += "&NextRowKey=" + url.QueryEscape(string(value))
 		}
 	}
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All figures of docs/performance.md, one after the other: about 32 minutes on a machine of
+# All figures of docs/performance.md, one after the other: about 48 minutes on a machine of
 # two processors that does nothing else, 45 GB of disk. Each line says how long it takes.
 #
 #   bench/figures.sh             all of them, on folders in the current one
@@ -46,6 +46,21 @@ for run in $(seq "$RUNS"); do
     figure "batch-$run" 22 served --workload batch --concurrency 16 --duration 10s
     figure "blob-put-4k-$run" 22 served --workload blob-put-4k --concurrency 64 --duration 10s
     figure "blob-put-4m-$run" 25 served --workload blob-put-4m --concurrency 16 --duration 10s
+done
+
+# Tables: pages, key ranges and a search by a property, among 100,000 entities; then what a table's size costs.
+for n in 1 16 64; do
+    figure "table-insert-$n" 15 served --workload insert --concurrency "$n" --duration 5s
+    figure "table-get-$n" 15 served --workload get --concurrency "$n" --duration 5s
+    figure "table-batch-$n" 15 served --workload batch --concurrency "$n" --duration 5s
+    figure "table-page-$n" 25 served --workload query --rows 100000 --concurrency "$n" --duration 5s
+    figure "table-range-$n" 25 served --workload query-range --rows 100000 --concurrency "$n" --duration 5s
+    figure "table-search-$n" 40 served --workload query-search --rows 100000 --concurrency "$n" --duration 10s
+done
+for rows in 10000 1000000; do
+    figure "table-size-insert-$rows" 100 served --workload insert --concurrency 64 --depth "$rows" --duration 8s
+    figure "table-size-get-$rows" 100 served --workload get --concurrency 64 --depth "$rows" --duration 8s
+    figure "table-size-range-$rows" 100 served --workload query-range --concurrency 64 --depth "$rows" --duration 8s
 done
 
 # Queues: puts, and messages that are put, got and deleted, in a queue that is almost empty and in a deep one.

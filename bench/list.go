@@ -61,18 +61,18 @@ func (l *list) next() *call {
 // check reports whether a page holds the names that it must, in order, and no other
 // one, and has a marker unless it is the last. After a page that does not, the
 // listing begins again.
-func (l *list) check(body []byte) error {
+func (l *list) check(a answer) (more bool, err error) {
 	page := l.page
-	marker, err := l.checkNames(body)
+	marker, err := l.checkNames(a.body)
 	l.page, l.marker = page+1, marker
 	if err != nil || l.page == l.pages {
 		l.page, l.marker = 0, ""
 	}
 	if err == nil && (marker == "") != (page+1 == l.pages) {
 		l.page, l.marker = 0, ""
-		return fmt.Errorf("page %d of %d: next marker %q", page+1, l.pages, marker)
+		return false, fmt.Errorf("page %d of %d: next marker %q", page+1, l.pages, marker)
 	}
-	return err
+	return false, err
 }
 
 func (l *list) checkNames(body []byte) (marker string, err error) {

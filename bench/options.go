@@ -28,7 +28,8 @@ type Options struct {
 	ScrubPeriod time.Duration
 	CopyRate    byteSize
 	Pairs       int
-	// Queue is an existing queue, or a new one; Depth is how many messages it has at first.
+	// Queue is an existing queue, or a new one; Depth is how many messages it has at first, or how many entities
+	// a table has beside those of the run.
 	Queue string
 	Depth int
 	JSON  bool
@@ -104,6 +105,7 @@ func (o Options) Validate() error {
 	bad(o.Warmup < 0, "--warmup %v: give zero or more", o.Warmup)
 	bad(o.Partitions < 1, "--partitions %d: give 1 or more", o.Partitions)
 	bad(o.Depth < 0, "--depth %d: give zero or more", o.Depth)
+	bad(o.Depth > 0 && (o.Workload == workloadBatch || workloads()[o.Workload].blob), "--depth is of queues and of tables but for batch")
 	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
 	bad(o.Workload == workloadRecover && o.Bytes < 2*blobBytes, "--bytes %v: give 8MiB or more", o.Bytes)

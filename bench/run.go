@@ -22,7 +22,7 @@ const (
 	// hammered and the count of errors means something.
 	retryPause = 10 * time.Millisecond
 	// preloadWait bounds the writing of the objects that a read workload needs.
-	preloadWait = 10 * time.Minute
+	preloadWait = time.Hour
 	// wrongValue is the error of a read that answered with something else than what
 	// was written.
 	wrongValue = "wrong value"
@@ -61,53 +61,63 @@ func (w *worker) send(ctx context.Context, c *call) (a answer, began, ended time
 
 // step makes one timed operation and records it if it lies within the window.
 func (w *worker) step(ctx context.Context, window span) {
-	if w.messages != nil {
-		w.operate(ctx, window)
-		return
-	}
-	var o object
-	var c *call
 	switch {
+	case w.messages != nil:
+		w.operate(ctx, window)
 	case w.scan != nil:
-		c = w.scan.next()
+		w.look(ctx, window)
 	case w.reads:
-		o = object{w.id, w.rng.IntN(w.next)}
-		c = w.read(o)
-	default:
-		o = object{w.id, w.next}
-		w.next++
-		c = w.write(o)
-	}
-	moved := len(c.body)
-	a, began, ended, err := w.send(ctx, c)
-	problem := outcome(a, err)
-	if problem == "" && w.reads {
-		moved = len(a.body)
-		if !w.holds(o, a.body) {
+		o := object{w.id, w.rng.IntN(w.next)}
+		a, began, ended, err := w.send(ctx, w.read(o))
+		problem := outcome(a, err)
+		if problem == "" && w.check(o, a.body) != nil {
 			problem = wrongValue
 		}
+		w.record(ctx, window, span{began, ended}, problem, len(a.body))
+	default:
+		o := object{w.id, w.next}
+		w.next++
+		c := w.write(o)
+		a, began, ended, err := w.send(ctx, c)
+		problem := outcome(a, err)
+		if problem != "" {
+			w.failed[o.n] = true
+		}
+		w.record(ctx, window, span{began, ended}, problem, len(c.body))
 	}
-	if problem != "" && !w.reads {
-		w.failed[o.n] = true
+}
+
+// look makes one scan, of as many requests as it takes.
+func (w *worker) look(ctx context.Context, window span) {
+	start, moved := w.clock.Now(), 0
+	for more := true; more; {
+		a, _, ended, err := w.send(ctx, w.scan.next())
+		problem := outcome(a, err)
+		if problem != "" {
+			a = answer{} // A scan that failed begins anew.
+		}
+		if more, err = w.scan.check(a); err != nil && problem == "" {
+			problem = wrongValue
+		}
+		moved += len(a.body)
+		if more = more && ctx.Err() == nil; !more {
+			w.record(ctx, window, span{start, ended}, problem, moved)
+		}
 	}
-	if began.Before(window.start) || ended.After(window.end) {
+}
+
+// record takes an operation that lies within the window, and after one that failed it pauses.
+func (w *worker) record(ctx context.Context, window, took span, problem string, moved int) {
+	if took.start.Before(window.start) || took.end.After(window.end) {
 		return
 	}
 	if problem == "" {
-		w.rec.ok(ended.Sub(began), moved)
+		w.rec.ok(took.end.Sub(took.start), moved)
 		w.quota.add(moved)
 		return
 	}
 	w.rec.fail(problem)
 	pause(ctx, retryPause)
-}
-
-// holds reports whether the answer to the timed read is right.
-func (w *worker) holds(o object, body []byte) bool {
-	if w.scan != nil {
-		return w.scan.check(body) == nil
-	}
-	return w.check(o, body) == nil
 }
 
 // outcome names what went wrong, "" if nothing did.
@@ -227,6 +237,11 @@ func prepare(ctx context.Context, o Options, workers []*worker) error {
 	if problem := outcome(a, err); problem != "" {
 		return fmt.Errorf("creating %s at %s: %s: %w", first.name, o.Endpoint, problem, errors.Join(err, bodyError(a)))
 	}
+	if first.messages == nil && !first.blob && o.Depth > 0 {
+		if err := fillTable(ctx, o, workers); err != nil {
+			return err
+		}
+	}
 	if !first.reads {
 		return nil
 	}
@@ -244,23 +259,6 @@ func bodyError(a answer) error {
 		return nil
 	}
 	return fmt.Errorf("%.300q", a.body)
-}
-
-// preload writes the objects that will be read, each until it is acknowledged.
-func (w *worker) preload(ctx context.Context) error {
-	for w.next < w.preloads {
-		a, _, _, err := w.send(ctx, w.write(object{w.id, w.next}))
-		problem := outcome(a, err)
-		if problem == "" || strings.HasPrefix(problem, "409 ") { // Written, but the answer was lost.
-			w.next++
-			continue
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("writing the rows to read: %s: %w", problem, errors.Join(err, ctx.Err()))
-		}
-		pause(ctx, retryPause)
-	}
-	return nil
 }
 
 // timed runs all workers through warm-up and window and adds up what they saw. A window

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apitables "antipode/api/tables"
+	"antipode/internal/clock"
+	"antipode/test/fake"
 )
 
 // An answer to a transaction is taken only with all of its parts, and one that refuses
@@ -86,6 +89,59 @@ func TestCheckFeed(t *testing.T) {
 	}
 }
 
+// A search asks for page after page until the last, and must have found the one entity by then, with its value.
+func TestSearch(t *testing.T) {
+	o := options(t, "--workload", workloadSearch, "--rows", "2000", "--concurrency", "2")
+	s := newScan(o, "bench1", 1).(*search)
+	first := s.next().query
+	require.NotContains(t, first, "NextRowKey")
+	found := feed(s.batches, s.wanted, 1)[s.index+1]
+	other := feed(s.batches, s.wanted, 1)[(s.index+1)%batchEntities+1]
+	page := func(next string, rows ...string) (bool, error) {
+		return s.check(answer{next: next, body: []byte(`{"value":[` + strings.Join(rows, "") + "]}")})
+	}
+	again := func(next string, rows ...string) {
+		more, err := page(next, rows...)
+		require.NoError(t, err)
+		require.True(t, more)
+		require.Equal(t, first+next, s.next().query)
+	}
+	again("&NextRowKey=1")
+	again("&NextRowKey=2", found)
+	more, err := page("")
+	require.NoError(t, err)
+	require.False(t, more)
+	for name, rows := range map[string][]string{"none": nil, "another": {other}, "two": {found, other}, "twice": {found, found}} {
+		s.next()
+		_, err := page("", rows...)
+		require.Error(t, err, name)
+	}
+}
+
+// A table has as many entities before the run as --depth says, those of the run apart.
+func TestDepthOfATable(t *testing.T) {
+	entities := &store{Store: fake.New(fake.Faults{}, 0)}
+	server := httptest.NewServer(entities)
+	defer server.Close()
+	o := options(t, "--workload", workloadInsert, "--endpoint", server.URL+"/devstoreaccount1", "--admin", "",
+		"--concurrency", "2", "--depth", "500", "--duration", "200ms", "--warmup", "0s", "--read-back", "4")
+	require.NoError(t, measure(t.Context(), o, clock.System{}, t.Output()))
+	require.Len(t, entities.sets, 5)
+	seen := map[string]bool{}
+	for _, set := range entities.sets {
+		for _, write := range set.writes {
+			seen[write.PK+" "+write.RK] = true
+		}
+	}
+	require.Len(t, seen, 500)
+}
+
+// checkPage checks a page of a listing.
+func checkPage(l *list, body []byte) error {
+	_, err := l.check(answer{body: body})
+	return err
+}
+
 // A listing is followed by its markers page after page and begins again behind the
 // last; of a page's names none may be missing, another one or one too many.
 func TestList(t *testing.T) {
@@ -97,9 +153,9 @@ func TestList(t *testing.T) {
 	l := &list{name: "bench1", pages: 2}
 	for range 2 {
 		require.NotContains(t, l.next().query, "marker")
-		require.NoError(t, l.check(listing(names, 0)))
+		require.NoError(t, checkPage(l, listing(names, 0)))
 		require.Contains(t, l.next().query, "&marker=1000")
-		require.NoError(t, l.check(listing(names, 1000)))
+		require.NoError(t, checkPage(l, listing(names, 1000)))
 	}
 	for name, page := range map[string][]byte{
 		"one missing":    listing(slices.Delete(slices.Clone(names), 500, 501), 0),
@@ -111,14 +167,14 @@ func TestList(t *testing.T) {
 		"cut off":        listing(names, 0)[:2000],
 		"nothing at all": nil,
 	} {
-		require.Error(t, l.check(page), name)
+		require.Error(t, checkPage(l, page), name)
 	}
-	require.NoError(t, l.check(listing(names, 0)))
-	require.Error(t, l.check(append(listing(names, 1000), "<Name>x</Name>"...)), "one more on the last page")
+	require.NoError(t, checkPage(l, listing(names, 0)))
+	require.Error(t, checkPage(l, append(listing(names, 1000), "<Name>x</Name>"...)), "one more on the last page")
 	require.NotContains(t, l.next().query, "marker", "after a wrong page the listing begins again")
-	require.NoError(t, l.check(listing(names, 0)))
+	require.NoError(t, checkPage(l, listing(names, 0)))
 	names = append(names, "q")
-	require.Error(t, l.check(listing(names, 1000)), "a marker on the last page")
+	require.Error(t, checkPage(l, listing(names, 1000)), "a marker on the last page")
 }
 
 // Numbers are padded as the formats of the other workloads pad them.

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/tables"
+	"antipode/services/tables/entity"
 	"antipode/test/fake"
 )
 
@@ -47,7 +50,7 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/$batch"):
 		s.commit(w, r)
 	case query.Has("$filter"):
-		s.query(w, query.Get("$filter"), strings.Contains(r.URL.Path, "-secondary/"))
+		s.query(w, query, strings.Contains(r.URL.Path, "-secondary/"))
 	case query.Get("comp") == "list":
 		s.list(w, query.Get("marker"))
 	default:
@@ -89,10 +92,10 @@ func readBatch(r *http.Request) ([]*tables.Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := wire.NewBatchReader(r.Body, boundary)
+	parts := wire.NewBatchReader(r.Body, boundary)
 	var b tables.Batch
 	for {
-		part, err := in.Next()
+		part, err := parts.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return b.Writes(), nil
@@ -102,46 +105,62 @@ func readBatch(r *http.Request) ([]*tables.Write, error) {
 			return nil, fmt.Errorf("%s %s in change set %d", part.Method, part.URI, part.ChangeSet)
 		}
 		path, _ := wire.CutBatchURI(part.URI, "devstoreaccount1", true)
-		entity, err := json.NoMetadata.DecodeEntity(part.Body, odata.Insert)
+		in, err := json.NoMetadata.DecodeEntity(part.Body, odata.Insert)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.Add(&tables.Write{Op: tables.Insert, Table: path, PK: entity.PK, RK: entity.RK, Props: entity.Props}); err != nil {
+		if err := b.Add(&tables.Write{Op: tables.Insert, Table: path, PK: in.PK, RK: in.RK, Props: in.Props}); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (s *store) query(w http.ResponseWriter, text string, secondary bool) {
+// searchedRows is how many entities a page of the store looks at, for a query without keys.
+const searchedRows = 1500
+
+// query answers a query of one partition by one page, and one without keys by as many as it takes.
+func (s *store) query(w http.ResponseWriter, query url.Values, secondary bool) {
+	text := query.Get("$filter")
+	keys := strings.Contains(text, entity.PartitionKey)
 	wanted, err := filter.Parse(text)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	keys, _ := wanted.Bounds()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	var found []*tables.Write
+	var rows []tables.Entity
 	for _, t := range s.sets {
-		if !keys.PK.Contains(t.writes[0].PK) || secondary && (t.skipped || s.Clock.Now().Before(t.arrives)) {
+		if keys && !strings.Contains(text, "'"+t.writes[0].PK+"'") || secondary && (t.skipped || s.Clock.Now().Before(t.arrives)) {
 			continue
 		}
 		for i, e := range t.writes {
-			if keys.Contains(e.PK, e.RK) && (!secondary || !t.torn || i < len(t.writes)-1) {
-				found = append(found, e)
+			if !secondary || !t.torn || i < len(t.writes)-1 {
+				rows = append(rows, tables.Entity{PK: e.PK, RK: e.RK, Timestamp: geo.TimestampOf(s.Clock.Now()), Props: e.Props})
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b *tables.Write) int { return strings.Compare(a.RK, b.RK) })
-	set := &odata.Set{}
+	s.mu.Unlock()
+	slices.SortFunc(rows, func(a, b tables.Entity) int { return cmp.Or(strings.Compare(a.PK, b.PK), strings.Compare(a.RK, b.RK)) })
+	from, to := 0, len(rows)
+	if !keys {
+		from, _ = strconv.Atoi(query.Get("NextRowKey"))
+		to = min(from+searchedRows, len(rows))
+	}
+	if to < len(rows) {
+		w.Header().Set("x-ms-continuation-NextPartitionKey", "+ &")
+		w.Header().Set("x-ms-continuation-NextRowKey", strconv.Itoa(to))
+	}
+	set, found := &odata.Set{}, 0
 	doc := json.NoMetadata.AppendFeedStart(nil, set)
-	for i, e := range found {
-		if doc, err = json.NoMetadata.AppendEntity(doc, set, odata.InFeed(i), tables.Entity{
-			PK: e.PK, RK: e.RK, Timestamp: geo.TimestampOf(s.Clock.Now()), Props: e.Props,
-		}); err != nil {
+	for _, e := range rows[from:to] {
+		if ok, _, err := wanted.Matcher().Match(e); err != nil || !ok {
+			continue
+		}
+		if doc, err = json.NoMetadata.AppendEntity(doc, set, odata.InFeed(found), e); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		found++
 	}
 	_, _ = w.Write(json.NoMetadata.AppendFeedEnd(doc))
 }

@@ -15,6 +15,8 @@ const (
 	workloadGet       = "get"
 	workloadBatch     = "batch"
 	workloadQuery     = "query"
+	workloadRange     = "query-range"
+	workloadSearch    = "query-search"
 	workloadList      = "list"
 	workloadFdatasync = "fdatasync"
 )
@@ -42,8 +44,8 @@ type objects interface {
 // scan is a timed operation that reads many objects, or what many hold, at once.
 type scan interface {
 	next() *call
-	// check reports whether the body of the answer to next is right.
-	check(body []byte) error
+	// check reports whether the answer to next is right, and whether the operation goes on with another request.
+	check(a answer) (more bool, err error)
 }
 
 // workload defines the objects and the timed operation.
@@ -79,6 +81,8 @@ func workloads() map[string]kind {
 		workloadGet:    {reads: true},
 		workloadBatch:  {items: batchEntities},
 		workloadQuery:  {items: scanItems, reads: true},
+		workloadRange:  {items: batchEntities, reads: true},
+		workloadSearch: {reads: true},
 		workloadList:   {items: scanItems, reads: true, blob: true, size: 1 << 10},
 		"blob-put-4k":  {blob: true, size: 4 << 10},
 		"blob-get-4k":  {blob: true, size: 4 << 10, reads: true},
@@ -121,8 +125,8 @@ func newWorkload(o Options, name string, id int) *workload {
 	switch o.Workload {
 	case workloadBatch:
 		w.objects = newBatches(o, name, 1)
-	case workloadQuery:
-		w.objects, w.scan = newBatches(o, name, scanBatches), newQuery(o, name, id)
+	case workloadQuery, workloadRange, workloadSearch:
+		w.objects, w.scan = newBatches(o, name, scanBatches), newScan(o, name, id)
 		w.preloads = share(scanUnits(o), id, o.Concurrency) * scanBatches
 	case workloadList:
 		w.objects, w.scan = newListed(o, name, w.size), &list{name: name, pages: scanUnits(o)}
