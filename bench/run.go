@@ -94,7 +94,7 @@ func (w *worker) look(ctx context.Context, window span) {
 		a, _, ended, err := w.send(ctx, w.scan.next())
 		problem := outcome(a, err)
 		if problem != "" {
-			a = answer{} // A scan that failed begins anew.
+			a = answer{} // A scan that failed begins at the start again.
 		}
 		if more, err = w.scan.check(a); err != nil && problem == "" {
 			problem = wrongValue

@@ -43,16 +43,24 @@ const (
 type History struct {
 	clock clock.Clock
 	start time.Time
+	model porcupine.Model
 
 	mu  sync.Mutex
 	ops []porcupine.Operation
 	// unknown and refused count operations without an answer, and those that did not
 	// happen.
 	unknown, refused int
+	// starts has the call of each transaction, by the value that it writes.
+	starts map[string]int64
 }
 
-// New returns an empty history.
-func New(c clock.Clock) *History { return &History{clock: c, start: c.Now()} }
+// New returns an empty history of single objects, for Client.
+func New(c clock.Clock) *History { return &History{clock: c, start: c.Now(), model: register()} }
+
+// NewOfTransactions returns an empty history of partitions, for Transactor and Follower.
+func NewOfTransactions(c clock.Clock) *History {
+	return &History{clock: c, start: c.Now(), model: partition(), starts: map[string]int64{}}
+}
 
 // Setup makes the table and the container.
 func Setup(ctx context.Context, c *rest.Client) error {
@@ -89,10 +97,7 @@ func (h *History) Client(ctx context.Context, id int, rng *rand.Rand, endpoints 
 			return err
 		}
 		if !happened {
-			select {
-			case <-ctx.Done():
-			case <-time.After(refusedPause):
-			}
+			refused(ctx)
 		} else if op.Verb == Read && !got.Unknown {
 			seen[op.Key] = got
 		}
@@ -100,26 +105,43 @@ func (h *History) Client(ctx context.Context, id int, rng *rand.Rand, endpoints 
 	return nil
 }
 
+// refused waits after an operation that did not happen.
+func refused(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(refusedPause):
+	}
+}
+
 // do sends one operation and records it.
 func (h *History) do(ctx context.Context, client int, c *rest.Client, op Op) (out Result, happened bool, err error) {
-	call := h.clock.Now().Sub(h.start).Nanoseconds()
+	call := h.now()
 	out, happened, err = send(ctx, c, op)
-	ret := h.clock.Now().Sub(h.start).Nanoseconds()
+	err = h.record(porcupine.Operation{ClientId: client, Input: op, Call: call, Output: out}, happened, out.Unknown, err)
+	return out, happened, err
+}
+
+// now is the time since the history began.
+func (h *History) now() int64 { return h.clock.Now().Sub(h.start).Nanoseconds() }
+
+// record takes an operation that has just returned, unless it failed or did not happen. One without an answer
+// never returned, so the client goes on under another number.
+func (h *History) record(o porcupine.Operation, happened, unknown bool, err error) error {
+	o.Return = h.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case err != nil:
-		return out, false, err
+		return err
 	case !happened:
 		h.refused++
-		return out, false, nil
-	case out.Unknown:
-		// It never returned, so the client goes on under another number.
+		return nil
+	case unknown:
 		h.unknown++
-		ret, client = math.MaxInt64, clientsMax+h.unknown
+		o.Return, o.ClientId = math.MaxInt64, clientsMax+h.unknown
 	}
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: op, Call: call, Output: out, Return: ret})
-	return out, true, nil
+	h.ops = append(h.ops, o)
+	return nil
 }
 
 // Check looks for an order of the operations; with none, or none found in time, it draws
@@ -127,10 +149,10 @@ func (h *History) do(ctx context.Context, client int, c *rest.Client, op Op) (ou
 func (h *History) Check(drawing string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	result, info := porcupine.CheckOperationsVerbose(register(), h.ops, checkWait)
+	result, info := porcupine.CheckOperationsVerbose(h.model, h.ops, checkWait)
 	if result == porcupine.Ok {
 		return nil
 	}
-	err := porcupine.VisualizePath(register(), info, drawing)
+	err := porcupine.VisualizePath(h.model, info, drawing)
 	return errors.Join(fmt.Errorf("%w: %s; drawn in %s", ErrNotLinearizable, result, drawing), err)
 }

@@ -43,16 +43,8 @@ type Result struct {
 // register is an object as one client after the other would see it.
 func register() porcupine.Model {
 	return porcupine.Model{
-		Partition: func(history []porcupine.Operation) (parts [][]porcupine.Operation) {
-			byKey := map[string][]porcupine.Operation{}
-			for _, o := range history {
-				k := o.Input.(Op).Key
-				byKey[k] = append(byKey[k], o)
-			}
-			for _, p := range byKey {
-				parts = append(parts, p)
-			}
-			return parts
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			return apart(history, func(input any) string { return input.(Op).Key })
 		},
 		Init: func() any { return "" },
 		Step: func(state, input, output any) (bool, any) {
@@ -76,4 +68,17 @@ func register() porcupine.Model {
 		},
 		DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v -> %+v", input, output) },
 	}
+}
+
+// apart takes a history apart by the key of each operation.
+func apart(history []porcupine.Operation, key func(input any) string) (parts [][]porcupine.Operation) {
+	byKey := map[string][]porcupine.Operation{}
+	for _, o := range history {
+		k := key(o.Input)
+		byKey[k] = append(byKey[k], o)
+	}
+	for _, p := range byKey {
+		parts = append(parts, p)
+	}
+	return parts
 }
