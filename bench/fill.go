@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fillTable writes the entities that a table has before the run, by transactions. Their keys are longer than those of
-// the run, beside which they lie.
+// fillTable writes the entities that a table has before the run, by transactions. Their RowKeys are longer than those
+// of the run, so they are others.
 func fillTable(ctx context.Context, o Options, workers []*worker) error {
 	ctx, cancel := context.WithTimeout(ctx, preloadWait)
 	defer cancel()
