@@ -200,6 +200,7 @@ func TestRefusalsOfDocuments(t *testing.T) {
 		"<QueueMessage><MessageText>a<b/>c</MessageText></QueueMessage>", "<QueueMessage><MessageText><b>c</b></MessageText></QueueMessage>",
 		"<QueueMessage><MessageText>\x01</MessageText></QueueMessage>", "<QueueMessage><MessageText>&#1;</MessageText></QueueMessage>",
 		"<QueueMessage><MessageText>&#xFFFE;</MessageText></QueueMessage>", "<QueueMessage><MessageText>\xff</MessageText></QueueMessage>",
+		"<QueueMessage><MessageText>&#xD83D;&#xDE00;</MessageText></QueueMessage>", "<QueueMessage><MessageText>&#55357;</MessageText></QueueMessage>",
 		"<QueueMessage><MessageText>&other;</MessageText></QueueMessage>", "<QueueMessage><MessageText>a & b</MessageText></QueueMessage>",
 		`<?xml version="1.0" encoding="latin1"?>` + small, "\xff\xfe<", "\xff\xfe\x00\xd8", deep, "<QueueMessage>" + deep + "</QueueMessage>",
 		`<!DOCTYPE QueueMessage [<!ENTITY a "x">]>` + small,

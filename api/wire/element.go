@@ -45,6 +45,7 @@ func ParseElement(body []byte) (*Element, error) {
 		return nil, errors.New("the encoding is neither UTF-8 nor UTF-16")
 	}
 	for {
+		begins := p.dec.InputOffset()
 		token, err := p.dec.Token()
 		if errors.Is(err, io.EOF) && p.root != nil {
 			return p.root, nil
@@ -55,7 +56,30 @@ func ParseElement(body []byte) (*Element, error) {
 		if err := p.take(token); err != nil {
 			return nil, err
 		}
+		if t, is := token.(xml.CharData); is && namesSurrogate(t, text[begins:p.dec.InputOffset()]) {
+			return nil, p.fail("A reference is to half of a character.")
+		}
 	}
+}
+
+// namesSurrogate reports whether a text was written with a reference to a surrogate, which is no character. The decoder
+// makes U+FFFD of it, without an error. CDATA has no references.
+func namesSurrogate(text, written []byte) bool {
+	if !bytes.ContainsRune(text, utf8.RuneError) || bytes.HasPrefix(written, []byte("<![CDATA[")) {
+		return false
+	}
+	for _, reference := range bytes.Split(written, []byte("&#"))[1:] {
+		digits, _, _ := bytes.Cut(reference, []byte(";"))
+		digits, hex := bytes.CutPrefix(digits, []byte("x"))
+		base := 10
+		if hex {
+			base = 16
+		}
+		if n, err := strconv.ParseInt(string(digits), base, 32); err == nil && utf16.IsSurrogate(rune(n)) {
+			return true
+		}
+	}
+	return false
 }
 
 // reasonOf is what a client learns of a syntax error.

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -45,6 +46,19 @@ func TestParseElement(t *testing.T) {
 	for _, b := range []string{"", " ", "<a>", "<a></b>", "<a/><a/>", "<a/>x", "<!DOCTYPE a><a/>", "<a>&b;</a>", "\xff\xfea", "\xfe\xff\xd8\x00\x00a", named("latin1")} {
 		_, err := ParseElement([]byte(b))
 		require.ErrorIs(t, err, storageerr.InvalidXMLDocument, "%q", b)
+	}
+	refersTo := func(ref string) error {
+		_, err := ParseElement([]byte("<a>x" + ref + "\ufffd</a>"))
+		return err
+	}
+	for _, half := range []rune{0xd800, 0xd9ab, 0xdbff, 0xdc00, 0xdfff} {
+		for _, form := range []string{"&#x%x;", "&#x%X;", "&#x00%x;", "&#%d;", "&#00%d;"} {
+			require.ErrorIs(t, refersTo(fmt.Sprintf(form, half)), storageerr.InvalidXMLDocument, "%x %s", half, form)
+		}
+		require.NoError(t, refersTo(fmt.Sprintf("<![CDATA[&#%d;]]><!--&#%d;-->", half, half)))
+	}
+	for _, ref := range []string{"&#xd7ff;", "&#55295;", "&#xe000;", "&#57344;", "&#xfffd;", "&#x1d800;", "&amp;#xd800;", "&#555296;"} {
+		require.NoError(t, refersTo(ref), ref)
 	}
 	nested := func(n int) []byte { return []byte(strings.Repeat("<a>", n) + strings.Repeat("</a>", n)) }
 	_, err := ParseElement(nested(depthMax))
