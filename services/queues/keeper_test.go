@@ -166,6 +166,24 @@ func TestKeeperWaitsForQuiet(t *testing.T) {
 	require.Equal(t, map[queues.Act]int{queues.ActDrained: 1, queues.ActRemoved: 1}, k.acts)
 }
 
+// Polls of an empty queue get it no subqueue, however many there are: each poll would ask that one, too. They do not keep
+// a queue from draining either.
+func TestPollsScaleNothing(t *testing.T) {
+	k := newKept(t)
+	poll := func() {
+		for range 8 {
+			require.Empty(t, k.get(t, 32, time.Hour, 80))
+			k.keep(time.Second)
+		}
+	}
+	poll()
+	require.Empty(t, k.acts)
+	k.change(t, add(7))
+	k.clock.pass(time.Hour)
+	poll()
+	require.Equal(t, map[queues.Act]int{queues.ActDrained: 1, queues.ActRemoved: 1}, k.acts)
+}
+
 func texts(n int) (out []string) {
 	for i := range n {
 		out = append(out, fmt.Sprint(i))
@@ -323,10 +341,7 @@ func TestQ13KeeperDiesAnywhere(t *testing.T) {
 		d := &dying{Writer: k.write, left: 1000, before: rng.IntN(2) == 0}
 		k.writer = d
 		k.renew()
-		for range 40 * (round % 2) { // It is busy in every second round.
-			_, err := k.Get(t.Context(), k.queue, 1, time.Millisecond)
-			require.NoError(t, err)
-		}
+		k.load(t, 20*(round%2)) // It is busy in every second round.
 		d.left = rng.IntN(4)
 		for range 100 {
 			if k.clock.pass(max(k.Step(t.Context()), time.Millisecond)); d.dead {

@@ -284,7 +284,7 @@ func (s *Service) read(ctx context.Context, r ranges.Reader, q Queue) (d *Dictio
 // write commits a command, counts it, and remembers how full it left its subqueue.
 func (s *Service) write(ctx context.Context, w services.Write, c *Command) error {
 	err := s.o.Writer.Write(ctx, w)
-	if _, rest := w.(services.Remainder); !rest {
+	if isLoad(w, err) {
 		s.loads.add(c.At, errors.Is(err, kv.ErrBusy))
 	}
 	switch {
@@ -294,4 +294,14 @@ func (s *Service) write(ctx context.Context, w services.Write, c *Command) error
 		s.choose.known.forget(c.At.Queue)
 	}
 	return err
+}
+
+// isLoad reports whether more subqueues would take a part of what a command is. They would not of a Get that finds
+// nothing, which then asks the others: a queue that is polled would get ever more of them, and each poll ask them all.
+func isLoad(w services.Write, err error) bool {
+	if get, is := w.(*Get); is && err == nil {
+		return len(get.Messages) > 0 || get.More
+	}
+	_, rest := w.(services.Remainder)
+	return !rest
 }
