@@ -54,7 +54,7 @@ func (r receipt) encode(q Queue, id MessageID) string {
 // parseReceipt reads a receipt of a message (protocol/queue.md 9.4). ErrReceipt: it is none at all. PopReceiptMismatch:
 // it is that of another message, or queue.
 func parseReceipt(text string, q Queue, id MessageID) (r receipt, err error) {
-	b, err := base64.StdEncoding.Strict().DecodeString(text)
+	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(text) != receiptText || len(b) != receiptBytes || b[0] != receiptFormat ||
 		binary.LittleEndian.Uint32(b[receiptSum:]) != castagnoli(b[:receiptSum]) {
 		return r, ErrReceipt(text)

@@ -1,0 +1,66 @@
+package queues_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/services"
+	"antipode/services/queues"
+	"antipode/stamp/kv"
+)
+
+// preceded calls a function before each write, whose error is that of the write.
+type preceded struct {
+	services.Writer
+	by func(w services.Write) error
+}
+
+func (p preceded) Write(ctx context.Context, w services.Write) error {
+	if err := p.by(w); err != nil {
+		return err
+	}
+	return p.Writer.Write(ctx, w)
+}
+
+func (r *rig) precededBy(f func(w services.Write) error) *queues.Service {
+	return queues.New(queues.Options{Stamp: r.stamp, Writer: preceded{r.write, f}, Clock: r.clock})
+}
+
+// A Clear that finds the dictionary changed by another one clears what that one has made, too.
+func TestQ15ClearGoesOnBehindAnotherChange(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "a")
+	changed := false
+	end := r.precededBy(func(w services.Write) error {
+		if _, is := w.(*queues.ChangeDictionary); is && !changed {
+			changed = true
+			r.change(t, add(7))
+			put := &queues.Put{Command: r.at(7), PutOptions: queues.PutOptions{Text: []byte("b"), TTL: -1}}
+			require.NoError(t, r.do(put))
+		}
+		return nil
+	})
+	require.NoError(t, end.Clear(t.Context(), r.queue))
+	require.True(t, changed)
+	require.Zero(t, r.count(t))
+	require.Empty(t, r.get(t, 32, time.Hour))
+}
+
+// A Clear that cannot close what it has replaced does not say that nothing happened.
+func TestQ15ClearThatFailsBehindItsChange(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "a")
+	end := r.precededBy(func(w services.Write) error {
+		if _, is := w.(*queues.SetState); is {
+			return kv.ErrBusy
+		}
+		return nil
+	})
+	err := end.Clear(t.Context(), r.queue)
+	require.ErrorIs(t, err, kv.ErrUnknown)
+	require.NotErrorIs(t, err, kv.ErrBusy)
+	require.Zero(t, r.count(t), "it did")
+}
