@@ -74,7 +74,7 @@ func devCommand() *cobra.Command {
 	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	f.logLevel.register(cmd)
 	flags.DurationVar(&f.scrub, "scrub-period", 0, "time within which all data on the disks is read and checked once; default 168h")
-	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table or container cannot be created again; 40s in the public service")
+	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table, queue or container cannot be created again; 40s in the public service")
 	flags.Uint64Var(&f.outbox.Bytes, "outbox-bytes", 0, "bytes that each node keeps of changes, payload included, for a secondary that does not take them; default a share of the disk")
 	flags.Uint64Var(&f.outbox.AccountBytes, "outbox-account-bytes", 0, "the same of each account; default no bound")
 	flags.DurationVar(&f.outbox.Age, "outbox-age", 0, "how old such a change may be; default 72h")

@@ -49,7 +49,7 @@ func TestQ15ClearGoesOnBehindAnotherChange(t *testing.T) {
 	require.Empty(t, r.get(t, 32, time.Hour))
 }
 
-// A Clear that cannot close what it has replaced does not say that nothing happened.
+// A Clear that cannot close what it has replaced never reports that nothing happened.
 func TestQ15ClearThatFailsBehindItsChange(t *testing.T) {
 	r := newRig(t)
 	r.put(t, "a")
