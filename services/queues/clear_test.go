@@ -64,3 +64,20 @@ func TestQ15ClearThatFailsBehindItsChange(t *testing.T) {
 	require.NotErrorIs(t, err, kv.ErrBusy)
 	require.Zero(t, r.count(t), "it did")
 }
+
+// A Clear whose process ends behind its change of the dictionary is finished by a keeper. A front end that knows the
+// dictionary of before puts into what is cleared, for as long as it uses it, and not after that.
+func TestQ15ClearWithoutAnAnswer(t *testing.T) {
+	k := newKept(t)
+	k.put(t, "before")
+	end := queues.New(queues.Options{Stamp: k.stamp, Writer: &dying{Writer: k.write, left: 1}, Clock: k.clock})
+	require.ErrorIs(t, end.Clear(t.Context(), k.queue), kv.ErrUnknown)
+	require.Len(t, k.states(t), 2)
+	k.put(t, "at once")
+	k.clock.pass(time.Second)
+	k.put(t, "a second later")
+	k.keep(3 * time.Second)
+	require.Equal(t, []queues.State{queues.StateAll}, k.states(t))
+	require.Equal(t, []string{"a second later"}, k.get(t, 32, time.Hour, 1))
+	require.Equal(t, 2, k.cleared)
+}
