@@ -246,6 +246,25 @@ func TestQ15KeeperCollectsCleared(t *testing.T) {
 	require.Zero(t, k.count(t))
 }
 
+// A keeper that is in the middle of a long subqueue goes on where that is cleared, or its messages are deleted, meanwhile.
+func TestQ20KeeperLeavesWhatWasCleared(t *testing.T) {
+	for steps := range 4 {
+		k := newKept(t)
+		for range 1100 { // More than a step looks at.
+			k.put(t, "x")
+		}
+		for range steps {
+			k.clock.pass(k.Step(t.Context()))
+		}
+		require.NoError(t, k.another().Clear(t.Context(), k.queue))
+		_, err := k.Put(t.Context(), k.queue, queues.PutOptions{TTL: time.Second})
+		require.NoError(t, err)
+		k.keep(5 * time.Second)
+		require.Equal(t, []queues.State{queues.StateAll}, k.states(t), steps)
+		require.Zero(t, k.count(t), steps)
+	}
+}
+
 // A location changes nothing of an account whose primary is the other one, nor of a queue that is deleted.
 func TestKeeperLeavesCopiesAlone(t *testing.T) {
 	k := newKept(t)

@@ -140,6 +140,8 @@ func (k *Keeper) pass(r *ranges.Range, end []byte) (f *found, err error) {
 // not enough the walk goes on at its place in the partition.
 func (k *Keeper) examine(snap kv.Snapshot, g change.Gate, p keys.Partition, prefix []byte, rows *int) (*found, error) {
 	q := Queue{p.Account, p.Container, p.Generation}
+	begin := k.round.expired
+	k.round.expired = nil // Nothing may be left to look at here: the queue was cleared, or its primary is elsewhere now.
 	if g.Role != change.RolePrimary || !g.Open {
 		return nil, nil
 	}
@@ -158,7 +160,7 @@ func (k *Keeper) examine(snap kv.Snapshot, g change.Gate, p keys.Partition, pref
 		k.look(q)
 	}
 	now := geo.TimestampOf(k.s.o.Clock.Now())
-	from, next, err := findExpired(snap, prefix, k.round.expired, now, rows)
+	from, next, err := findExpired(snap, prefix, begin, now, rows)
 	k.round.expired = next
 	if from == nil {
 		return nil, err
