@@ -1,12 +1,15 @@
 package queues
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/services/queues"
 )
 
 // headersOf are the names of the headers of an answer, but for those that every answer has.
@@ -109,6 +112,25 @@ func TestQ16CreatedAgainIsEmpty(t *testing.T) {
 	r.create("again")
 	require.Empty(t, r.do("GET", "/again/messages", "").list(t))
 	r.requireCode(r.do("DELETE", named("again", old[0], ""), ""), 404, "MessageNotFound")
+}
+
+// late puts after something else was done.
+type late struct {
+	Messages
+	after func()
+}
+
+func (l *late) Put(ctx context.Context, q queues.Queue, o queues.PutOptions) (queues.Message, error) {
+	l.after()
+	return l.Messages.Put(ctx, q, o)
+}
+
+// R8: a put that found the queue, and comes to its subqueue after the deletion was answered, puts nothing.
+func TestR8PutBehindADeletion(t *testing.T) {
+	l := &late{}
+	r := newRig(t, func(o *Options) { l.Messages, o.Messages = o.Messages, l })
+	l.after = func() { require.Equal(t, 204, r.do("DELETE", "/first", "").status) }
+	r.requireCode(r.put("/first/messages", "x"), 404, "QueueNotFound")
 }
 
 // Stored policies are replaced whole, and read with all seven digits of their times (protocol/queue.md 7.5).
