@@ -275,18 +275,21 @@ func TestKeeperLeavesCopiesAlone(t *testing.T) {
 	require.NoError(t, err)
 	k.clock.step(time.Hour)
 	before := k.dictionary(t).Number
-	role := func(r change.Role) {
+	gate := func(r change.Role, open bool) {
 		stamptest.Submit(t, k.stamp, geo.FirstRange(geo.Queue), stamptest.Gate{Account: "acct", Gate: change.Gate{
-			Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: r, Open: true,
+			Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: r, Open: open,
 		}})
 	}
 	w := &counting{Writer: k.write}
 	k.writer = w
 	k.renew()
-	role(change.RoleSecondary)
+	gate(change.RoleSecondary, true)
 	k.keep(3 * time.Second)
 	require.Zero(t, w.n)
-	role(change.RolePrimary)
+	gate(change.RolePrimary, false)
+	k.keep(3 * time.Second)
+	require.Zero(t, w.n, "a failover is under way")
+	gate(change.RolePrimary, true)
 	require.NoError(t, k.write.CloseGeneration(t.Context(), geo.Queue, "acct", k.queue.Name, k.queue.Generation))
 	k.keep(3 * time.Second)
 	require.Positive(t, w.n)
