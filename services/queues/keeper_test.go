@@ -203,22 +203,22 @@ func (k *kept) get(t *testing.T, limit int, timeout time.Duration, times int) (o
 // live stay. A queue whose dictionary has no row is kept, too.
 func TestQ20KeeperCollectsExpired(t *testing.T) {
 	k := newKept(t)
-	for i := range 2300 {
+	for i := range 3500 {
 		o := queues.PutOptions{Text: []byte("x"), TTL: time.Minute}
-		if i%500 == 3 {
+		if i%500 == 3 || i < 1200 { // The first are more than a step looks at.
 			o.TTL = -1
 		}
 		_, err := k.Put(t.Context(), k.queue, o)
 		require.NoError(t, err)
 	}
 	k.keep(5 * time.Second)
-	require.Equal(t, 2300, k.count(t))
+	require.Equal(t, 3500, k.count(t))
 	k.clock.step(time.Hour)
 	k.keep(5 * time.Second)
-	require.Equal(t, 5, k.count(t))
-	require.Equal(t, 2295, k.expired)
+	require.Equal(t, 1204, k.count(t))
+	require.Equal(t, 2296, k.expired)
 	require.Zero(t, k.cleared)
-	require.Len(t, k.rig.get(t, 32, time.Hour), 5)
+	require.Len(t, k.get(t, 32, time.Hour, 38), 1204)
 }
 
 // Q15: what Clear leaves is deleted in bounded steps, and leaves the dictionary; a Clear that ended in its middle is
