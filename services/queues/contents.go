@@ -16,9 +16,9 @@ type Contents struct {
 	Messages map[MessageID]Message
 }
 
-// ReadContents reads a whole subqueue out of its rows, by their keys within the partition. The error names an invariant of the
-// package that they break: a message below the head, a count that is not that of the messages, a message without its text,
-// a text without its message, or a message that is there twice.
+// ReadContents reads a whole subqueue out of its rows, by their keys within the partition. The error names an invariant
+// of the package that they break: a message below the head, a count that is not that of the messages, a message without
+// its text, a text without its message, or a message that is there twice.
 func ReadContents(rows map[string]string, id SubqueueID) (*Contents, error) {
 	h, messages, texts, apart := head{}, map[MessageID]Message{}, 0, 0
 	if id == 0 {
@@ -49,7 +49,8 @@ func ReadContents(rows map[string]string, id SubqueueID) (*Contents, error) {
 		}
 	}
 	if texts != apart || h.count != uint64(len(messages)) {
-		return nil, fmt.Errorf("%w: %d messages, the head counts %d; %d rows of texts, of %d messages", errDamaged, len(messages), h.count, texts, apart)
+		return nil, fmt.Errorf("%w: %d messages, the head counts %d; %d rows of texts, of %d messages",
+			errDamaged, len(messages), h.count, texts, apart)
 	}
 	return &Contents{h.state, h.first, messages}, nil
 }
