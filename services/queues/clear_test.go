@@ -81,3 +81,17 @@ func TestQ15ClearWithoutAnAnswer(t *testing.T) {
 	require.Equal(t, []string{"a second later"}, k.get(t, 32, time.Hour, 1))
 	require.Equal(t, 2, k.cleared)
 }
+
+// A Clear of a queue whose dictionary is full, since nothing was collected, changes nothing.
+func TestClearOfAFullDictionary(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "a")
+	d := r.dictionary(t)
+	for id := range queues.SubqueueID(999) {
+		d.Subqueues = append(d.Subqueues, queues.Entry{ID: id + 1, Schema: 1, State: queues.StateToBeDeleted})
+	}
+	require.NoError(t, r.do(&queues.ChangeDictionary{Queue: r.queue, To: d}))
+	require.ErrorIs(t, r.another().Clear(t.Context(), r.queue), kv.ErrBusy)
+	require.Equal(t, map[byte]int{1: 1, 2: 1, 4: 1}, r.rows(t))
+	require.Equal(t, []string{"a"}, r.get(t, 32, time.Hour))
+}
