@@ -95,3 +95,18 @@ func TestClearOfAFullDictionary(t *testing.T) {
 	require.Equal(t, map[byte]int{1: 1, 2: 1, 4: 1}, r.rows(t))
 	require.Equal(t, []string{"a"}, r.get(t, 32, time.Hour))
 }
+
+// A Clear is taken while the disk is nearly full (R2): all of its commands are deletions.
+func TestClearOnlyDeletes(t *testing.T) {
+	r := newRig(t)
+	r.put(t, "a")
+	commands := 0
+	end := r.precededBy(func(w services.Write) error {
+		commands++
+		d, is := w.(services.Deletion)
+		require.True(t, is && d.Deletes(), "%T", w)
+		return nil
+	})
+	require.NoError(t, end.Clear(t.Context(), r.queue))
+	require.Greater(t, commands, 3)
+}
