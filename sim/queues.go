@@ -33,6 +33,7 @@ const (
 // quickScale has a queue scaled up and down within a run, by the load of its clients.
 var quickScale = queues.ScaleOptions{ //nolint:gochecknoglobals // A table.
 	Window: 200 * time.Millisecond, UpRate: 25, DownSize: 100, DownQuiet: time.Second, Cooldown: 300 * time.Millisecond, Max: 4,
+	WithinRange: true,
 }
 
 // planQueues has a run with queues.

@@ -172,6 +172,8 @@ type QueueScale struct {
 	// UpRate is from how many commands per second on one subqueue a queue gets another one. Below a quarter of it on each, one
 	// of them drains. Default 1000.
 	UpRate uint64 `yaml:"up_rate"`
+	// WithinRange: a queue may have several subqueues in one range. Default false, since they make it no faster.
+	WithinRange bool `yaml:"within_range"`
 }
 
 // Notices configures the receiver of events of failovers.

@@ -139,6 +139,12 @@ func (w *walker) walk(n *yaml.Node, v reflect.Value, path string) {
 			return
 		}
 		v.SetInt(number)
+	case v.Kind() == reflect.Bool:
+		w.values[path] = n.Value
+		if n.Value != "true" && n.Value != "false" {
+			w.add(path, n.Line, n.Value, "want true or false")
+		}
+		v.SetBool(n.Value == "true")
 	default:
 		w.values[path] = n.Value
 		v.SetString(n.Value)

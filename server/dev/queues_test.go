@@ -21,6 +21,7 @@ func TestQ13LocationKeepsQueues(t *testing.T) {
 		o.Queues.KeepEvery = 20 * time.Millisecond
 		o.Queues.Scale = queues.ScaleOptions{
 			Window: 100 * time.Millisecond, UpRate: 0.5, Cooldown: 100 * time.Millisecond, DownQuiet: time.Hour, DownSize: 1, Max: 2,
+			WithinRange: true,
 		}
 	})
 	ctx, north := t.Context(), c.locations[North]

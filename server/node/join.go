@@ -48,8 +48,10 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), RPOTarget: c.RPOTarget.Duration(),
 		Outbox:   location.OutboxBudget{Bytes: c.OutboxBytes, AccountBytes: c.OutboxAccountBytes, Age: c.OutboxAge.Duration()},
 		CopyRate: c.BootstrapBytesPerSecond, Alone: func() bool { return c.Pair.Away == config.Accept },
-		Queues: location.Queueing{Scale: queues.ScaleOptions{Max: int(c.QueueScale.Max), UpRate: float64(c.QueueScale.UpRate)}},
-		Clock:  n.o.Clock, State: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
+		Queues: location.Queueing{Scale: queues.ScaleOptions{
+			Max: int(c.QueueScale.Max), UpRate: float64(c.QueueScale.UpRate), WithinRange: c.QueueScale.WithinRange,
+		}},
+		Clock: n.o.Clock, State: state.Options{Shared: n.shared, Logger: n.o.Logger}, Seed: seed, Tick: n.o.Tick,
 		Transport: func() stampnode.Transport { return n.transport }, Commands: commands,
 		Link: n.link, Bus: n.bus(), Bounds: bus.Bounds{BytesMax: streamBytes}, Logger: n.o.Logger,
 	}

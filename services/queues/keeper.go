@@ -182,12 +182,13 @@ func (k *Keeper) keep(ctx context.Context, q Queue) (more bool, err error) {
 	if len(d.with(StateToBeDeleted)) > 0 {
 		return k.s.Collect(ctx, q)
 	}
-	seen := observation{schema: schemaCurrent, since: k.s.o.Clock.Now().Sub(d.Changed.Time())}
+	seen := observation{schema: schemaCurrent, since: k.s.o.Clock.Now().Sub(d.Changed.Time()), rooms: k.s.rooms(q)}
 	seen.quiet = k.s.o.Clock.Mono() - max(k.began, k.busy[q])
 	for i, e := range d.Subqueues {
 		at := Subqueue{q, e.ID}
-		seen.subqueues = append(seen.subqueues, observed{e, heads[i], k.loads[at]})
-		if !slices.Contains(k.led, k.rangeOf(at)) {
+		in := k.rangeOf(at)
+		seen.subqueues = append(seen.subqueues, observed{e, heads[i], k.loads[at], in})
+		if !slices.Contains(k.led, in) {
 			seen.quiet = 0 // Its leader alone knows that.
 		}
 	}
@@ -202,7 +203,7 @@ func (k *Keeper) scale(ctx context.Context, q Queue, d *Dictionary, do decision)
 		return nil
 	case add:
 		act = ActAdded
-		do.id, err = k.s.addSubqueue(ctx, q, d)
+		do.id, err = k.s.addSubqueue(ctx, q, d, do.rooms)
 	case drain:
 		act, err = ActDrained, k.s.setState(ctx, q, d, do.id, StateAllExceptPut)
 	case remove:
@@ -213,6 +214,6 @@ func (k *Keeper) scale(ctx context.Context, q Queue, d *Dictionary, do decision)
 	}
 	k.o.Scaled(act)
 	k.o.Logger.Info("a queue is scaled", "account", string(q.Account), "queue", q.Name, "subqueue", do.id.String(),
-		"act", string(act), "why", do.why, "subqueues", len(d.Subqueues))
+		"act", string(act), "range", k.rangeOf(Subqueue{q, do.id}), "why", do.why, "subqueues", len(d.Subqueues))
 	return nil
 }

@@ -40,6 +40,8 @@ type kept struct {
 	*queues.Keeper
 	clock  *stepped
 	writer services.Writer
+	scale  queues.ScaleOptions
+	routed queues.Stamp
 	acts   map[queues.Act]int
 	// away means that the process does not lead the range.
 	away bool
@@ -50,19 +52,19 @@ type kept struct {
 
 // quick are the limits of a queue with a handful of messages.
 func quick() queues.ScaleOptions {
-	return queues.ScaleOptions{Window: time.Second, UpRate: 30, DownSize: 1000, Cooldown: 2 * time.Second, Max: 4}
+	return queues.ScaleOptions{Window: time.Second, UpRate: 30, DownSize: 1000, Cooldown: 2 * time.Second, Max: 4, WithinRange: true}
 }
 
 func newKept(t *testing.T) *kept {
-	k := &kept{rig: newRig(t), acts: map[queues.Act]int{}}
-	k.clock, k.writer = &stepped{offset: k.rig.clock}, k.write
+	k := &kept{rig: newRig(t), acts: map[queues.Act]int{}, scale: quick()}
+	k.clock, k.writer, k.routed = &stepped{offset: k.rig.clock}, k.write, k.stamp
 	k.renew()
 	return k
 }
 
 // renew takes another process in the place of the one that keeps.
 func (k *kept) renew() {
-	k.Service = queues.New(queues.Options{Stamp: k.stamp, Writer: k.writer, Clock: k.clock, Alone: true, Collected: func(n int, expired bool) {
+	k.Service = queues.New(queues.Options{Stamp: k.routed, Writer: k.writer, Clock: k.clock, Alone: true, Collected: func(n int, expired bool) {
 		if expired {
 			k.expired += n
 		} else {
@@ -74,9 +76,9 @@ func (k *kept) renew() {
 			if k.away {
 				return nil
 			}
-			return k.stamp.Leader(id)
+			return k.stamp.Leader(geo.RangeID(geo.Queue)) // As seams has them, all are in this one.
 		},
-		Scale: quick(), Every: time.Second, Logger: slog.New(slog.NewTextHandler(&k.log, nil)),
+		Scale: k.scale, Every: time.Second, Logger: slog.New(slog.NewTextHandler(&k.log, nil)),
 		Scaled: func(a queues.Act) { k.acts[a]++ },
 	})
 }

@@ -7,9 +7,9 @@ import (
 // The changes of a Keeper. Each commits the dictionary first, and then the heads of subqueues, but for a new one, which
 // is open before it is in the dictionary. One that stops in between is finished by settle.
 
-// addSubqueue adds a subqueue to a queue, whose dictionary is d; ErrStale if it is not any more.
-func (s *Service) addSubqueue(ctx context.Context, q Queue, d *Dictionary) (SubqueueID, error) {
-	id, err := s.choose.newSubqueue()
+// addSubqueue adds a subqueue to a queue, whose dictionary is d, in one of some rooms; ErrStale if it is not d any more.
+func (s *Service) addSubqueue(ctx context.Context, q Queue, d *Dictionary, in []room) (SubqueueID, error) {
+	id, err := s.choose.newSubqueueIn(in)
 	if err != nil {
 		return 0, err
 	}

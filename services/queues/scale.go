@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"antipode/geo"
 )
 
 // ScaleOptions says when the number of a queue's subqueues changes (protocol/queue.md 24). The zero value is that of
@@ -26,6 +28,9 @@ type ScaleOptions struct {
 	DownQuiet time.Duration
 	// Max is how many subqueues a queue gets at most. Zero means 64. With 1 a queue gets none.
 	Max int
+	// WithinRange: a queue may have several subqueues in one range. Without it a queue gets another one only in a range that
+	// has none which takes messages, and of several in one range all but one are drained.
+	WithinRange bool
 	// Cooldown lies between two changes of a queue at least. Zero means 30 s.
 	Cooldown time.Duration
 }
@@ -81,6 +86,7 @@ type observed struct {
 	Entry
 	counted
 	load
+	in geo.RangeID
 }
 
 // observation is what is known of a queue.
@@ -90,8 +96,9 @@ type observation struct {
 	quiet time.Duration
 	// since is how long ago the dictionary was changed.
 	since time.Duration
-	// schema is that of subqueues that are made now.
+	// schema is that of subqueues that are made now, rooms are the ranges that can hold them.
 	schema byte
+	rooms  []room
 }
 
 // action is what becomes of a queue.
@@ -112,6 +119,8 @@ type decision struct {
 	action action
 	id     SubqueueID
 	why    string
+	// rooms are those in one of which a subqueue is added.
+	rooms []room
 }
 
 // decide returns what becomes of a queue now, one change at a time. It changes nothing while a change is under way, as the head
@@ -126,7 +135,7 @@ func (o *ScaleOptions) decide(q *observation) decision {
 		case s.State != s.state:
 			return decision{}
 		case s.State == StateAllExceptPut && s.n == 0:
-			return decision{remove, s.ID, "it is empty"} // Nothing comes into it any more, so that no pause is needed.
+			return decision{action: remove, id: s.ID, why: "it is empty"} // Nothing comes into it any more, so that no pause is needed.
 		case s.State == StateAll:
 			takes = append(takes, s)
 		}
@@ -136,19 +145,32 @@ func (o *ScaleOptions) decide(q *observation) decision {
 		return decision{}
 	}
 	newest := slices.MaxFunc(takes, newer)
+	rooms := free(q.rooms, takes)
 	if newest.Schema < q.schema {
-		return decision{action: add, why: "all others have rows of an older version"}
+		if len(rooms) == 0 {
+			rooms = q.rooms // The others drain.
+		}
+		return decision{action: add, why: "all others have rows of an older version", rooms: rooms}
 	}
 	if i := slices.IndexFunc(takes, func(s observed) bool { return s.Schema < newest.Schema }); i >= 0 {
-		return decision{drain, takes[i].ID, "it has rows of an older version"}
+		return decision{action: drain, id: takes[i].ID, why: "it has rows of an older version"}
+	}
+	if o.WithinRange && len(rooms) == 0 {
+		rooms = q.rooms
+	}
+	if more := doubled(takes); len(more) > 0 && !o.WithinRange {
+		return decision{action: drain, id: fewest(more).ID, why: "its range has another one of the queue"}
 	}
 	for _, s := range takes {
 		large := o.UpSize > 0 && s.n >= o.UpSize
-		if why := o.why(s.load, large); why != "" && live < o.Max && len(q.subqueues) < entriesMax {
-			return decision{add, 0, fmt.Sprintf("subqueue %s %s", s.ID, why)}
-		} else if why != "" {
+		why := o.why(s.load, large)
+		switch {
+		case why == "":
+			continue
+		case live >= o.Max || len(q.subqueues) >= entriesMax || len(rooms) == 0:
 			return decision{}
 		}
+		return decision{action: add, why: fmt.Sprintf("subqueue %s %s", s.ID, why), rooms: rooms}
 	}
 	return o.down(q, takes)
 }
@@ -166,18 +188,17 @@ func (o *ScaleOptions) why(l load, large bool) string {
 	return ""
 }
 
-// down decides whether one of those that take messages is drained: that with the fewest, which is empty soonest.
+// down decides whether one of those that take messages is drained.
 func (o *ScaleOptions) down(q *observation, takes []observed) decision {
 	if len(takes) < 2 || q.quiet < o.Window {
 		return decision{}
 	}
-	fewest := slices.MinFunc(takes, func(a, b observed) int { return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(b.ID, a.ID)) })
 	small := !slices.ContainsFunc(takes, func(s observed) bool { return s.n >= o.DownSize })
 	switch {
 	case small:
-		return decision{drain, fewest.ID, fmt.Sprintf("each has fewer than %d messages", o.DownSize)}
+		return decision{action: drain, id: fewest(takes).ID, why: fmt.Sprintf("each has fewer than %d messages", o.DownSize)}
 	case q.quiet >= o.DownQuiet:
-		return decision{drain, fewest.ID, fmt.Sprintf("all are quiet for %s", q.quiet.Round(time.Second))}
+		return decision{action: drain, id: fewest(takes).ID, why: fmt.Sprintf("all are quiet for %s", q.quiet.Round(time.Second))}
 	}
 	return decision{}
 }
