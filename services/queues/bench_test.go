@@ -49,7 +49,7 @@ func BenchmarkSubqueues(b *testing.B) {
 }
 
 // benchStamp is three nodes that keep their files in fs, and a queue without messages.
-func benchStamp(b *testing.B, fs vfs.FS) (*stamp.Stamp, queues.Queue) {
+func benchStamp(b testing.TB, fs vfs.FS) (*stamp.Stamp, queues.Queue) {
 	quiet := slog.New(slog.DiscardHandler)
 	s := stamp.New(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),

@@ -88,7 +88,7 @@ func benchmarkBytes(b *testing.B, bytes int, whole bool) {
 }
 
 // compacted compacts the tables of a state, and returns their size.
-func compacted(b *testing.B, fs vfs.FS, dir string) int64 {
+func compacted(b testing.TB, fs vfs.FS, dir string) int64 {
 	db, err := pebble.Open(dir, &pebble.Options{
 		FS: fs, FormatMajorVersion: pebble.FormatNewest, Logger: quietLog{}, DisableWAL: true, ErrorIfNotExists: true,
 	})
