@@ -156,7 +156,9 @@ func (s *Service) getFrom(ctx context.Context, at Subqueue, limit int, timeout t
 	}
 }
 
-// Peek returns up to limit visible messages, from r, and changes nothing.
+// Peek returns up to limit visible messages, from r, and changes nothing. It walks over those that have expired for as
+// long as the call may take, and up to a bound of work. With a message it gives what it has found by then; without one it is
+// kv.ErrBusy, since nobody knows that the queue is empty: until what has expired is collected.
 func (s *Service) Peek(ctx context.Context, r ranges.Reader, q Queue, limit int) (out []Message, err error) {
 	d, err := s.read(ctx, r, q)
 	if err != nil {
@@ -166,25 +168,32 @@ func (s *Service) Peek(ctx context.Context, r ranges.Reader, q Queue, limit int)
 	if err != nil {
 		return nil, err
 	}
+	unseen, budget := false, services.NewWorkBudget(ctx, s.o.Clock, peekWorkMax)
 	for _, at := range in {
-		got, err := s.peekAt(ctx, r, at, limit-len(out))
+		got, more, err := s.peekAt(ctx, r, at, limit-len(out), budget)
 		if err != nil {
 			return nil, err
 		}
+		unseen = unseen || more
 		if out = append(out, got...); len(out) == limit {
 			break
 		}
 	}
+	if unseen && len(out) == 0 {
+		return nil, kv.ErrBusy
+	}
 	return out, nil
 }
 
-func (s *Service) peekAt(ctx context.Context, r ranges.Reader, at Subqueue, limit int) (out []Message, err error) {
+func (s *Service) peekAt(
+	ctx context.Context, r ranges.Reader, at Subqueue, limit int, b *services.Budget,
+) (out []Message, more bool, err error) {
 	snap, err := ranges.Snapshot(ctx, r, s.o.Stamp.Route().Of(at.Partition()))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	return peek(snap, at, limit, geo.TimestampOf(s.o.Clock.Now()))
+	return peek(ctx, snap, at, limit, geo.TimestampOf(s.o.Clock.Now()), b)
 }
 
 // Update hides a message for a time from now on, none at all for zero, and replaces its text unless text is nil. The
