@@ -71,6 +71,9 @@ const (
 func RunStall(o Options, name Stall) Result {
 	s := newSim(o)
 	s.skewMax = skewMax / 3 // A lag of one second is named.
+	if o.Queues {
+		s.planQueues(o.Seed)
+	}
 	for _, c := range stallTable {
 		if c.name == name {
 			s.patient = name == "one replica slow"
@@ -82,6 +85,7 @@ func RunStall(o Options, name Stall) Result {
 
 func (s *Sim) playStall(begin func(*Sim, *location) stalled) {
 	s.startWorkload()
+	s.startQueues()
 	s.startChecks()
 	s.runFor(quietPhase)
 	s.watchFor(quietPhase, func() { s.expectWell(nil) })
@@ -99,6 +103,7 @@ func (s *Sim) playStall(begin func(*Sim, *location) stalled) {
 	}
 	s.workEnd = s.now
 	s.heal()
+	s.emptyQueues()
 	s.drain()
 	if !s.runUntil(drainMax, func() bool { return s.unwellAny(nil) == "" }) && s.err == nil {
 		s.fail(fmt.Errorf("%w: after the end of it: %s", ErrWhy, s.unwellAny(nil)))

@@ -27,7 +27,7 @@ func TestStalls(t *testing.T) {
 	n := *stalls
 	for _, c := range Stalls() {
 		t.Run(string(c), func(t *testing.T) {
-			playEach(n, func(seed uint64) Result { return RunStall(Options{Seed: seed}, c) }, func(res Result) bool {
+			playEach(n, func(seed uint64) Result { return RunStall(stallOptions(seed), c) }, func(res Result) bool {
 				report(t, res)
 				return true
 			})
@@ -35,9 +35,10 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-func stallOptions(seed uint64) Options {
-	o := Options{Seed: seed}
-	if *trace {
+// stallOptions are those of a seed: every second run has queues.
+func stallOptions(n uint64) Options {
+	o := Options{Seed: n, Queues: n%2 == 0}
+	if *seed != 0 && *trace {
 		o.Tee = func(line string) { fmt.Println(line) }
 	}
 	return o

@@ -75,6 +75,8 @@ type Counts struct {
 	// messages that were got again, and queues whose messages were all got, that were checked.
 	QueueGot, QueueExpired, QueueCleared, QueueAdded, QueueDrained, QueueRemoved uint64
 	QueueChecked, QueueHiddenChecked, QueueEmptied                               uint64
+	// Messages that clients got, of which a range that was recovered with a loss kept that they are hidden, or lost it.
+	QueueHidingKept, QueueHidingLost uint64
 	// Receivers that began, and how often one did while that of an earlier term still ran.
 	ReceiverStarted, ReceiversAtOnce uint64
 	// Range snapshots installed, and broken off on their way; replicas found lost, begun again

@@ -23,7 +23,8 @@
 //
 // Under Options.Queues there are queues, too: clients put, get, update, delete and clear messages through the queue service of
 // the node that leads their range, and the keeper of each node collects and scales: see queues. Every change of a queue is
-// compared with the state before it, and at rest all messages are got.
+// compared with the state before it, and at rest all messages are got. Their range may be recovered with a loss: what it kept
+// holds the same promises, and a message is got again early only where its get is lost.
 //
 // Faults: messages lost, doubled, late and out of order; nodes cut off, both ways or one, killed
 // between any two writes of their log, stopped, standing still, slow; power cuts that keep some
@@ -32,7 +33,7 @@
 // chunks and logs of running nodes, and peers that send other bytes than they hold; a link that
 // is cut or slow, and a stream that loses, doubles, swaps, holds back, refuses and forgets. Small
 // budgets of the log turn many absences into a range snapshot. In some runs an operator recovers a range of
-// tables or blobs with a loss (R4): see recovery. What that costs either location follows from the
+// tables, blobs or queues with a loss (R4): see recovery. What that costs either location follows from the
 // histories: see loss. In others the outbox has a small budget, so that accounts fall out of it (R18). In most runs
 // operators change the redundancy of accounts, which may begin as LRS, and have copies made again, by the production
 // code (R17): see moves, desk, copies. In half of those runs that have no recovery they also have

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"antipode/geo"
@@ -21,20 +22,61 @@ import (
 type hidden struct {
 	asked, timeout time.Duration
 	forks          int
+	// q is its queue, until is from when on it is visible again by the times of its range.
+	q     queues.Queue
+	until geo.Timestamp
 }
 
 // checkHidden: no message is got by two consumers within its timeout, by the simulation's own time, as far as the clocks of the
-// nodes are right (Q2). A promotion may lose the first of them.
-func (s *Sim) checkHidden(a *account, id queues.MessageID, asked, timeout time.Duration, forks int) {
+// nodes are right (Q2). A promotion may lose the first of them, and so may a recovery: see loseHidden.
+func (s *Sim) checkHidden(a *account, id queues.MessageID, now hidden) {
 	was, known := a.hidden[id]
-	a.hidden[id] = hidden{asked, timeout, forks}
-	if !known || was.forks != a.forks || s.locations[0].wrong != nil || s.locations[1].wrong != nil {
+	a.hidden[id] = now
+	if !known || was.forks != a.forks || s.wrongClocks || s.locations[0].wrong != nil || s.locations[1].wrong != nil {
 		return
 	}
 	s.counts.QueueHiddenChecked++
 	if early := was.asked + was.timeout - 2*s.skewMax - s.now; early > 0 {
 		s.fail(fmt.Errorf("%w: %s of %s, hidden for %s, is got again %s early", ErrGotTwice, id, a.name, was.timeout, early))
 	}
+}
+
+// loseHidden forgets the messages that clients got from a range which was recovered without that: these are got again. Those
+// whose hiding the range has kept stay hidden.
+func (h *history) loseHidden() {
+	for _, a := range h.s.accounts {
+		if h.svc != geo.Queue || a.home != h.l {
+			continue
+		}
+		for id, was := range a.hidden {
+			h.s.counts.QueueHidingKept++
+			if m, is := h.message(was.q, id); is && m.Visible < was.until {
+				delete(a.hidden, id)
+				h.s.counts.QueueHidingKept--
+				h.s.counts.QueueHidingLost++
+			}
+		}
+	}
+}
+
+// message looks for a message in all subqueues of a queue.
+func (h *history) message(q queues.Queue, id queues.MessageID) (queues.Message, bool) {
+	prefix := string(keys.AppendContainer(nil, geo.Queue, q.Account, q.Name, q.Generation))
+	for part, rows := range h.m.parts {
+		p, _, err := keys.ParsePartition([]byte(part))
+		if err != nil || !strings.HasPrefix(part, prefix) || p.Object == "" {
+			continue
+		}
+		c, err := contents(p.Object, rows)
+		if err != nil {
+			h.s.fail(err)
+			return queues.Message{}, false
+		}
+		if m, is := c.Messages[id]; is {
+			return m, true
+		}
+	}
+	return queues.Message{}, false
 }
 
 // checkQueue checks a change of a queue on the state before it. All changes of a queue are on one lane (Q23); a change of
@@ -273,7 +315,7 @@ func (h *history) undelivered(q queues.Queue, got map[queues.MessageID]bool, now
 	prefix := string(keys.AppendContainer(nil, geo.Queue, q.Account, q.Name, q.Generation))
 	for _, part := range slices.Sorted(maps.Keys(h.m.parts)) {
 		p, _, err := keys.ParsePartition([]byte(part))
-		if err != nil || len(part) < len(prefix) || part[:len(prefix)] != prefix || p.Object == "" {
+		if err != nil || !strings.HasPrefix(part, prefix) || p.Object == "" {
 			continue
 		}
 		c, err := contents(p.Object, h.m.parts[part])

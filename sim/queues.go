@@ -157,7 +157,7 @@ func (s *Sim) queueClient(a *account) {
 		switch draw := s.queues.Float64(); {
 		case draw < s.churn(0.02):
 			s.submit(s.newContainer(a, geo.Queue), next)
-		case draw < s.churn(0.02)*1.5:
+		case draw < s.churn(0.02)*1.5 && s.story == nil:
 			s.deleteContainer(a, geo.Queue, next)
 		default:
 			s.askQueue(a, next)
@@ -247,7 +247,7 @@ func (s *Sim) getFrom(m *member, a *account, q queues.Queue, limit int, timeout 
 		return errGone // The answer is lost.
 	}
 	for _, got := range ms {
-		s.checkHidden(a, got.ID, asked, timeout, forks)
+		s.checkHidden(a, got.ID, hidden{asked, timeout, forks, q, got.Visible})
 		a.got = append(a.got, gotten{q, got.ID, got.Receipt})
 		s.counts.QueueGot++
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/geo"
 	"antipode/services/queues"
 )
 
@@ -30,13 +31,52 @@ func TestGotTwice(t *testing.T) {
 		s.skewMax = skewMax
 		s.build([2]int{3, 3})
 		a := newAccount("acct", s.locations[0])
-		s.checkHidden(a, queues.MessageID{1}, 0, timeout, 0)
+		s.checkHidden(a, queues.MessageID{1}, hidden{timeout: timeout})
 		s.now, a.forks = c.at, c.forks
 		if c.wrong {
 			s.locations[1].wrong = s.locations[1].members[0]
 		}
-		s.checkHidden(a, queues.MessageID{2}, 0, timeout, a.forks)
-		s.checkHidden(a, queues.MessageID{1}, s.now, timeout, a.forks)
+		s.checkHidden(a, queues.MessageID{2}, hidden{timeout: timeout, forks: a.forks})
+		s.checkHidden(a, queues.MessageID{1}, hidden{asked: s.now, timeout: timeout, forks: a.forks})
+		require.ErrorIs(t, s.err, c.want, name)
+		s.close()
+	}
+}
+
+// What a range keeps of the gets that it answered, when it is recovered with a loss, is still hidden: to get it again early breaks
+// the promise. A message of which the get is lost stands where it was before, and may be got again (Q2).
+func TestGotAgainAfterALoss(t *testing.T) {
+	const timeout = 2 * time.Second
+	for name, c := range map[string]struct {
+		until geo.Timestamp
+		want  error
+	}{
+		"the get is kept": {until: 100, want: ErrGotTwice},
+		"the get is lost": {until: 101},
+	} {
+		s := newSim(Options{Seed: 1})
+		s.planQueues(1)
+		s.skewMax = skewMax
+		s.build([2]int{3, 3})
+		a := newAccount("acct", s.locations[0])
+		s.accounts = append(s.accounts, a)
+		at := queues.Subqueue{Queue: queues.Queue{Account: a.name, Name: "jobs"}}
+		put := &queues.Put{Command: queues.Command{At: at}, ID: queues.MessageID{1}, PutOptions: queues.PutOptions{TTL: -1}}
+		effect, err := put.Evaluate(partitionRows{p: at.Partition()}, 100)
+		require.NoError(t, err)
+		rows := map[string]string{}
+		for _, op := range effect.Ops {
+			rows[string(op.Row)] = string(op.Value)
+		}
+		for _, l := range s.locations {
+			l.history[geo.FirstRange(geo.Queue)].m.parts[string(at.Partition().Append(nil))] = rows
+		}
+		h := s.locations[0].history[geo.FirstRange(geo.Queue)]
+		s.checkHidden(a, put.ID, hidden{timeout: timeout, q: at.Queue, until: c.until})
+		s.locations[1].history[h.id].loseHidden() // That of the other location is none of the account's.
+		require.Len(t, a.hidden, 1)
+		h.loseHidden()
+		s.checkHidden(a, put.ID, hidden{timeout: timeout})
 		require.ErrorIs(t, s.err, c.want, name)
 		s.close()
 	}

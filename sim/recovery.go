@@ -48,7 +48,7 @@ const (
 	operatorMax   = 2 * time.Second
 )
 
-// recovered are the ranges that are recovered with a loss. The catalog is not among them: records of a
+// recovered are the ranges that are recovered with a loss, in a run with queues theirs, too. The catalog is not among them: records of a
 // container that it lost would wait in the other location for ever.
 var recovered = [...]geo.RangeID{geo.FirstRange(geo.Table), geo.FirstRange(geo.Blob)} //nolint:gochecknoglobals // A table.
 
@@ -60,6 +60,9 @@ func (s *Sim) planRecovery() {
 	s.recovers = true
 	l := s.locations[s.rng.IntN(len(s.locations))]
 	id := recovered[s.rng.IntN(len(recovered))]
+	if s.queues != nil && (s.losing || s.queues.IntN(2) == 0) {
+		id = geo.FirstRange(geo.Queue)
+	}
 	last := s.now + faultPhase*7/10
 	var try func()
 	try = func() {
@@ -190,6 +193,7 @@ func (r *recovery) reform() error {
 		m.applied[r.id] = a.Index - 1
 		m.onApplied(r.id, a)
 	}
+	r.l.history[r.id].loseHidden()
 	m.dirty = true
 	r.l.s.event("%s r%d recovered from node %d, kept #%d", r.l.name, r.id, m.id, len(r.l.history[r.id].log))
 	return nil

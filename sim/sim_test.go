@@ -102,13 +102,17 @@ const (
 )
 
 // queueCounts are those of runs with queues.
-var queueCounts = []string{"queue-got", "queue-expired", "queue-cleared", "queue-added", "queue-drained", "queue-removed", "queue-checked", "queue-hidden-checked", "queue-emptied"}
+var queueCounts = []string{"queue-got", "queue-expired", "queue-cleared", "queue-added", "queue-drained", "queue-removed", "queue-checked", "queue-hidden-checked", "queue-hiding-kept", "queue-hiding-lost", "queue-emptied"}
+
+// losingQueuesEvery is among how many runs with queues one has their range recovered with a loss of much: of what clients got it
+// keeps some and loses some.
+const losingQueuesEvery = 3
 
 // The same in runs with queues (Q1, Q2, Q6, Q7, Q12 to Q14, Q20, Q23): clients put, get, update, delete and clear messages,
 // create and delete queues, and their load has subqueues come and go. A tenth of -runs; with -seed the seed alone.
 func TestQueues(t *testing.T) {
 	run := func(n uint64) Result {
-		o := Options{Seed: n, Queues: true}
+		o := Options{Seed: n, Queues: true, Recovers: n%losingQueuesEvery == 0}
 		if *seed != 0 && *trace {
 			o.Tee = func(line string) { fmt.Println(line) }
 		}
