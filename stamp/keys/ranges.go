@@ -24,8 +24,9 @@ const (
 	kindAnswers    byte = 0x0e // which changes in the outbox were surely answered
 )
 
-func rangeKey(r geo.RangeID, kind byte) []byte {
-	b := make([]byte, 0, 64)
+func rangeKey(r geo.RangeID, kind byte) []byte { return appendRangeKey(make([]byte, 0, 64), r, kind) }
+
+func appendRangeKey(b []byte, r geo.RangeID, kind byte) []byte {
 	b = append(b, spaceRange)
 	b = binary.BigEndian.AppendUint32(b, uint32(r))
 	return append(b, kind)
@@ -100,7 +101,12 @@ func Trimmed(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(
 
 // Outbox is where a source range keeps a record the other location has not acknowledged.
 func Outbox(r geo.RangeID, s geo.Stream, n geo.Seq) []byte {
-	return AppendUint64(appendStream(rangeKey(r, kindOutbox), s), uint64(n))
+	return AppendOutbox(make([]byte, 0, 96), r, s, n)
+}
+
+// AppendOutbox appends what Outbox returns.
+func AppendOutbox(b []byte, r geo.RangeID, s geo.Stream, n geo.Seq) []byte {
+	return AppendUint64(appendStream(appendRangeKey(b, r, kindOutbox), s), uint64(n))
 }
 
 // Cursor is where a receiving range keeps how far it applied a stream.

@@ -74,7 +74,7 @@ func fill(t require.TestingT, store *state.Store, n int) {
 			}
 			encoded, err := change.AppendRecord(nil, &rec)
 			require.NoError(t, err)
-			_, err = o.ApplyRecord(b, &rec, encoded)
+			_, err = o.ApplyRecord(&rec, encoded)
 			require.NoError(t, err)
 		}
 		require.NoError(t, o.Finish(b))
@@ -144,8 +144,8 @@ func TestR18BacklogIsWhatRowsHold(t *testing.T) {
 				}
 				encoded, err := change.AppendRecord(nil, &rec)
 				require.NoError(t, err)
-				require.NoError(t, r.apply(func(w Writer) error {
-					_, err := r.o.ApplyRecord(w, &rec, encoded)
+				require.NoError(t, r.apply(func(Writer) error {
+					_, err := r.o.ApplyRecord(&rec, encoded)
 					return err
 				}))
 			}
@@ -284,4 +284,39 @@ func benchmarkTrim(b *testing.B, lanes int) {
 		require.NoError(b, batch.Close())
 	}
 	b.ReportMetric(float64(b.N)*TrimRowsMax/b.Elapsed().Seconds(), "rows/s")
+}
+
+// Records that are numbered and trimmed in one batch leave no row, and those behind them do.
+func TestTrimOfRecordsOfTheSameBatch(t *testing.T) {
+	r := &rig{t: t, fs: vfs.NewMem()}
+	r.open()
+	s := laneStream(1)
+	require.NoError(t, r.apply(func(w Writer) error {
+		var at change.OutboxHead
+		for n := range geo.Seq(5) {
+			_, head := r.o.Ends(s)
+			rec := change.Record{
+				Epoch: s.Epoch, Range: s.Range, Lane: s.Lane, Service: geo.Table, Account: s.Account,
+				Seq: n + 1, Prev: head.Hash, CommitTime: 9, Partition: []byte("p"),
+			}
+			encoded, err := change.AppendRecord(nil, &rec)
+			require.NoError(t, err)
+			_, err = r.o.ApplyRecord(&rec, encoded)
+			require.NoError(t, err)
+			if n == 2 {
+				_, at = r.o.Ends(s)
+			}
+		}
+		return r.o.ApplyTrim(w, s, at)
+	}))
+	requireScanned(t, r)
+	rows, err := Read(r.store, testRange, s, 4, 1<<20)
+	require.NoError(t, err)
+	require.Len(t, rows, 2)
+	for n := range geo.Seq(3) {
+		_, found, err := r.store.Get(keys.Outbox(testRange, s, n+1))
+		require.NoError(t, err)
+		require.False(t, found)
+	}
+	require.NoError(t, r.store.Close())
 }

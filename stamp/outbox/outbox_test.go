@@ -101,8 +101,8 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		encoded, encodeErr := change.AppendRecord(nil, &rec)
 		require.NoError(t, encodeErr)
 		var out Record
-		err = r.apply(func(w Writer) error {
-			out, err = r.o.ApplyRecord(w, &rec, encoded)
+		err = r.apply(func(Writer) error {
+			out, err = r.o.ApplyRecord(&rec, encoded)
 			return err
 		})
 		if err == nil {

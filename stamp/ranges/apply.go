@@ -90,11 +90,10 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 func (m *Machine) setOps(batch *state.Batch, r *change.Record) error {
 	m.changed = true
 	m.recent.touch(r.Partition)
-	key := append(make([]byte, 0, len(r.Partition)+64), r.Partition...)
-	for i, op := range r.Ops {
-		key = append(key[:len(r.Partition)], op.Row...)
-		hold := m.held.on && i == len(r.Ops)-1 && !op.Delete
-		if err := m.held.apply(batch, key, op, hold); err != nil {
+	m.key = append(m.key[:0], r.Partition...)
+	for _, op := range r.Ops {
+		m.key = append(m.key[:len(r.Partition)], op.Row...)
+		if err := m.held.apply(batch, m.key, op); err != nil {
 			return err
 		}
 	}
@@ -113,7 +112,7 @@ func (m *Machine) applyChange(batch *state.Batch, body []byte) error {
 	if r.Seq == 0 {
 		return nil
 	}
-	rec, err := m.outbox.ApplyRecord(batch, &r, body)
+	rec, err := m.outbox.ApplyRecord(&r, body)
 	m.out.Records = append(m.out.Records, rec)
 	return err
 }

@@ -8,57 +8,74 @@ import (
 	"antipode/stamp/state"
 )
 
-// heldMax bounds the rows that are held back at once. Every operation of a queue is compared with each of them.
-const heldMax = 8
-
-// held is the rows that a group has changed but its batch does not have yet. Each command on a subqueue writes the head
-// row of it last, and a group has up to hundreds of them: of one row the batch takes the last value alone, instead of a
-// key for each in the memtable, which is flushed with all of them.
+// held is the rows that a group has changed but its batch does not have yet. The batch takes them in the order of their
+// keys, and of one row the last change alone: each command on a subqueue writes the head row of it, and a group has up
+// to hundreds of them. Rows in their order cost the memtable less, since new messages are side by side, and so are those
+// that are invisible for the same time.
 //
 // Invariant: what is held is written before the batch takes anything but changes, and at the end of the group.
 type held struct {
-	// on: the last row of a change is held. In other ranges than those of queues it would be for nothing.
-	on   bool
+	// on: changes are held. In other ranges than those of queues it would be for nothing.
+	on bool
+	// keys are the keys of rows, one after the other, reused from group to group.
+	keys []byte
 	rows []heldRow
 }
 
-type heldRow struct{ key, value []byte }
+// heldRow is the change of a row, whose key is in held.keys. The value is that of the change.
+type heldRow struct {
+	from, to int
+	value    []byte
+	deleted  bool
+}
 
-// apply gives an operation to the batch. A row that is to be held is not written now, and what was held of the same row
-// never is. key may be reused; the value must stay as it is.
-func (h *held) apply(batch *state.Batch, key []byte, op change.Op, hold bool) error {
-	if i := slices.IndexFunc(h.rows, func(r heldRow) bool { return bytes.Equal(r.key, key) }); i >= 0 {
-		if hold {
-			h.rows[i].value = op.Value
-			return nil
-		}
-		h.rows = slices.Delete(h.rows, i, i+1)
-	}
+// heldKeysKept is how many bytes of keys are kept for the next group.
+const heldKeysKept = 256 << 10
+
+// apply gives an operation to the batch, or holds it. key may be reused; the value must stay as it is.
+func (h *held) apply(batch *state.Batch, key []byte, op change.Op) error {
 	switch {
+	case h.on:
+		from := len(h.keys)
+		h.keys = append(h.keys, key...)
+		h.rows = append(h.rows, heldRow{from, len(h.keys), op.Value, op.Delete})
+		return nil
 	case op.Delete:
 		return batch.Delete(key)
-	case !hold:
-		return batch.Set(key, op.Value)
 	}
-	if len(h.rows) == heldMax {
-		oldest := h.rows[0]
-		h.rows = slices.Delete(h.rows, 0, 1)
-		if err := batch.Set(oldest.key, oldest.value); err != nil {
-			return err
+	return batch.Set(key, op.Value)
+}
+
+func (h *held) key(r heldRow) []byte { return h.keys[r.from:r.to] }
+
+// last returns the last change of each row, in the order of their keys.
+func (h *held) last() []heldRow {
+	slices.SortStableFunc(h.rows, func(a, b heldRow) int { return bytes.Compare(h.key(a), h.key(b)) })
+	out := h.rows[:0]
+	for i, r := range h.rows {
+		if i+1 == len(h.rows) || !bytes.Equal(h.key(r), h.key(h.rows[i+1])) {
+			out = append(out, r)
 		}
 	}
-	h.rows = append(h.rows, heldRow{bytes.Clone(key), op.Value})
-	return nil
+	return out
 }
 
 // write gives the batch what is held.
 func (h *held) write(batch *state.Batch) error {
-	for _, r := range h.rows {
-		if err := batch.Set(r.key, r.value); err != nil {
+	for _, r := range h.last() {
+		var err error
+		if r.deleted {
+			err = batch.Delete(h.key(r))
+		} else {
+			err = batch.Set(h.key(r), r.value)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	clear(h.rows)
-	h.rows = h.rows[:0]
+	if h.rows, h.keys = h.rows[:0], h.keys[:0]; cap(h.keys) > heldKeysKept {
+		h.rows, h.keys = nil, nil
+	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package ranges
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -21,13 +23,13 @@ func TestHeldTwin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	want := map[string]string{}
 	var h held
-	for range 200 {
+	for i := range 200 {
+		h.on = i%4 > 0
 		batch := store.NewBatch()
 		for range rng.IntN(60) {
-			key := fmt.Sprintf("k%02d", rng.IntN(2*heldMax))
+			key := fmt.Sprintf("k%02d", rng.IntN(16))
 			op := change.Op{Delete: rng.IntN(4) == 0, Value: fmt.Append(nil, rng.Uint32())}
-			require.NoError(t, h.apply(batch, []byte(key), op, !op.Delete && rng.IntN(2) == 0))
-			require.LessOrEqual(t, len(h.rows), heldMax)
+			require.NoError(t, h.apply(batch, []byte(key), op))
 			if delete(want, key); !op.Delete {
 				want[key] = string(op.Value)
 			}
@@ -36,7 +38,7 @@ func TestHeldTwin(t *testing.T) {
 		require.Empty(t, h.rows)
 		require.NoError(t, store.Commit(batch))
 		require.NoError(t, batch.Close())
-		for i := range 2 * heldMax {
+		for i := range 16 {
 			key := fmt.Sprintf("k%02d", i)
 			value, ok, err := store.Get([]byte(key))
 			require.NoError(t, err)
@@ -46,8 +48,8 @@ func TestHeldTwin(t *testing.T) {
 	}
 }
 
-// The last row of every change of a queue is held, and of no other service: one group of many commands on a subqueue
-// gives its batch the head once.
+// The rows of a queue are held, and of no other service: one group of many commands on a subqueue gives its batch the
+// head once, and the rows in the order of their keys.
 func TestHeldOfQueues(t *testing.T) {
 	for _, service := range []geo.Service{geo.Queue, geo.Table, geo.Blob} {
 		store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
@@ -57,12 +59,21 @@ func TestHeldOfQueues(t *testing.T) {
 		batch := store.NewBatch()
 		for i := range 10 {
 			rec := &change.Record{Partition: []byte("p"), Ops: []change.Op{
-				{Row: fmt.Append(nil, "message", i), Value: []byte("text")}, {Row: []byte("head"), Value: []byte{byte(i)}},
+				{Row: fmt.Append(nil, "message", (i+5)%10), Value: []byte("text")}, {Row: []byte("head"), Value: []byte{byte(i)}},
 			}}
 			require.NoError(t, m.setOps(batch, rec))
 		}
-		held := service == geo.Queue
-		require.Equal(t, held, len(m.held.rows) == 1)
+		if service == geo.Queue {
+			require.Len(t, m.held.rows, 20)
+			rows := m.held.last()
+			require.Len(t, rows, 11)
+			require.True(t, slices.IsSortedFunc(rows, func(a, b heldRow) int { return bytes.Compare(m.held.key(a), m.held.key(b)) }))
+			require.Equal(t, "phead", string(m.held.key(rows[0])))
+			require.Equal(t, []byte{9}, rows[0].value)
+			m.held.rows = rows
+		} else {
+			require.Empty(t, m.held.rows)
+		}
 		require.NoError(t, m.held.write(batch))
 		require.NoError(t, store.Commit(batch))
 		value, _, err := store.Get([]byte("phead"))

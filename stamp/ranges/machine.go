@@ -60,8 +60,9 @@ type Machine struct {
 	wiped []state.Span
 	// recent are the newest changes of the catalog.
 	recent recent
-	// held are rows of the group that is being applied.
+	// held are rows of the group that is being applied, key the one of a row, which is reused.
 	held held
+	key  []byte
 }
 
 // Applied is what one entry did.
@@ -91,6 +92,7 @@ func OpenMachine(id geo.RangeID, state *state.Store, observer func(Applied), nod
 }
 
 func (m *Machine) load() (err error) {
+	m.held = held{on: m.held.on} // Without what an Apply that failed had held.
 	if m.applied, err = AppliedIn(m.state, m.id); err != nil {
 		return err
 	}
