@@ -20,6 +20,7 @@ type Receiver struct {
 	seen    *observer
 	loop    *clock.Loop
 	running *clock.Running
+	names   change.Names
 
 	mu sync.Mutex
 	// events are results of commits, pulls and acknowledgements, to be handled by

@@ -239,7 +239,7 @@ func (r *Receiver) accept(m bus.Message, ran time.Duration) {
 	rr.contact = ran
 	bad, badErr := 0, error(nil)
 	for _, b := range f.Records {
-		rec, err := change.ParseRecord(b)
+		rec, err := r.names.ParseRecord(b)
 		if err != nil {
 			bad, badErr = bad+1, err // It shows as a gap, or as a stream that is behind.
 			continue

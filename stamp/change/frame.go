@@ -2,6 +2,7 @@ package change
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"antipode/geo"
 	"antipode/internal/crc"
@@ -28,8 +29,16 @@ type Frame struct {
 	LaterClosed []byte
 }
 
+// frameRest is about what a frame takes beside its records, with a closed record of few heads.
+const frameRest = 512
+
 // AppendFrame appends the encoded frame.
 func AppendFrame(dst []byte, f *Frame) []byte {
+	size := frameRest + len(f.Origin) + len(f.LaterClosed)
+	for _, r := range f.Records {
+		size += FrameRecordBytes + len(r)
+	}
+	dst = slices.Grow(dst, size)
 	start := len(dst)
 	flags := byte(0)
 	if f.Closed != nil || f.LaterClosed != nil {

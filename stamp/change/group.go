@@ -69,6 +69,9 @@ type Builder struct {
 	chunks bool
 }
 
+// Reserve makes room for n bytes of parts in an empty builder, so that it need not be copied as it grows.
+func (b *Builder) Reserve(n int) { b.buf = make([]byte, 0, groupHeader+n+crcLen) }
+
 // Len is the number of bytes encoded so far, checksum not counted.
 func (b *Builder) Len() int { return len(b.buf) }
 
@@ -250,6 +253,9 @@ func cutGroup(b []byte) (g Group) {
 	g.parts = b[groupHeader : len(b)-crcLen]
 	return g
 }
+
+// Count is the number of parts, as far as there is room for them.
+func (g *Group) Count() int { return min(int(g.count), len(g.parts)/partHeader) }
 
 // Parts calls f for every part in order and stops at the first error.
 func (g *Group) Parts(f func(kind PartKind, body []byte) error) error {

@@ -169,19 +169,40 @@ func recordLen(b []byte) (int, error) {
 	return n, nil
 }
 
+// Names makes no new strings where a record has the same location and account as the one before it. The zero value
+// is ready; it is used by one goroutine at a time.
+type Names struct {
+	location geo.Location
+	account  geo.Account
+}
+
+// read cuts the location and the account of a record.
+func (n *Names) read(rd *reader) (geo.Location, geo.Account) {
+	if b := rd.take(int(rd.byte())); string(b) != string(n.location) {
+		n.location = geo.Location(b)
+	}
+	if b := rd.take(int(rd.byte())); string(b) != string(n.account) {
+		n.account = geo.Account(b)
+	}
+	return n.location, n.account
+}
+
 // ParseRecord decodes one record that fills b, after checking its CRC32C. The
 // byte slices of the result alias b.
-func ParseRecord(b []byte) (Record, error) {
+func ParseRecord(b []byte) (Record, error) { return new(Names).ParseRecord(b) }
+
+// ParseRecord is the function of that name, for one of many records.
+func (n *Names) ParseRecord(b []byte) (Record, error) {
 	var r Record
-	n, err := recordLen(b)
+	size, err := recordLen(b)
 	if err != nil {
 		return r, err
 	}
-	if n != len(b) {
+	if size != len(b) {
 		return r, ErrMalformed
 	}
-	body := b[:n-crcLen]
-	if crc.Of(body) != binary.LittleEndian.Uint32(b[n-crcLen:]) {
+	body := b[:size-crcLen]
+	if crc.Of(body) != binary.LittleEndian.Uint32(b[size-crcLen:]) {
 		return r, ErrChecksum
 	}
 	r.Lane = geo.Lane(b[recLane])
@@ -195,12 +216,11 @@ func ParseRecord(b []byte) (Record, error) {
 	if b[1] != 0 || r.Lane >= geo.LaneCount {
 		return r, ErrMalformed
 	}
-	return r, parseRecordTail(&r, reader{b: body[recHeader:]})
+	return r, n.parseTail(&r, reader{b: body[recHeader:]})
 }
 
-func parseRecordTail(r *Record, rd reader) error {
-	r.Epoch.Location = geo.Location(rd.short())
-	r.Account = geo.Account(rd.short())
+func (n *Names) parseTail(r *Record, rd reader) error {
+	r.Epoch.Location, r.Account = n.read(&rd)
 	r.Partition = rd.take(int(rd.uint16()))
 	r.Ops = rd.ops()
 	chunks := rd.count(chunkLen)
@@ -258,7 +278,10 @@ type Header struct {
 
 // ParseHeader decodes the header of an encoded record that is trusted: part of a
 // group or outbox whose own checksum was right.
-func ParseHeader(b []byte) (Header, error) {
+func ParseHeader(b []byte) (Header, error) { return new(Names).ParseHeader(b) }
+
+// ParseHeader is the function of that name, for one of many records.
+func (n *Names) ParseHeader(b []byte) (Header, error) {
 	var h Header
 	if len(b) < recHeader+crcLen || b[0] != formatVersion {
 		return h, ErrMalformed
@@ -271,8 +294,7 @@ func ParseHeader(b []byte) (Header, error) {
 	h.Stream.Epoch.Number = geo.EpochNumber(binary.LittleEndian.Uint64(b[recEpoch:]))
 	h.Stream.Range = geo.RangeID(binary.LittleEndian.Uint32(b[recRange:]))
 	h.Incarnation = geo.Incarnation(binary.LittleEndian.Uint64(b[recIncarn:]))
-	h.Stream.Epoch.Location = geo.Location(rd.short())
-	h.Stream.Account = geo.Account(rd.short())
+	h.Stream.Epoch.Location, h.Stream.Account = n.read(&rd)
 	if rd.failed {
 		return h, ErrMalformed
 	}

@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
+	"antipode/stamp/outbox"
 	"antipode/stamp/state"
 )
 
@@ -24,7 +25,7 @@ func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 		default:
 			return nil
 		}
-		h, err := change.ParseHeader(body)
+		h, err := m.names.ParseHeader(body)
 		if err != nil || h.Seq == 0 {
 			return err
 		}
@@ -101,7 +102,7 @@ func (m *Machine) setOps(batch *state.Batch, r *change.Record) error {
 }
 
 func (m *Machine) applyChange(batch *state.Batch, body []byte) error {
-	r, err := change.ParseRecord(body)
+	r, err := m.names.ParseRecord(body)
 	if err != nil {
 		return err
 	}
@@ -113,6 +114,9 @@ func (m *Machine) applyChange(batch *state.Batch, body []byte) error {
 		return nil
 	}
 	rec, err := m.outbox.ApplyRecord(&r, body)
+	if m.out.Records == nil {
+		m.out.Records = make([]outbox.Record, 0, m.parts)
+	}
 	m.out.Records = append(m.out.Records, rec)
 	return err
 }
@@ -130,7 +134,7 @@ func (m *Machine) applyClosed(batch *state.Batch, body []byte) error {
 // applyReceived applies a record of the other location with its cursor in the same
 // batch (DESIGN 2.6: exactly once), or the cursor alone (R14).
 func (m *Machine) applyReceived(batch *state.Batch, body []byte, whole bool) error {
-	r, err := change.ParseRecord(body)
+	r, err := m.names.ParseRecord(body)
 	if err != nil {
 		return err
 	}
@@ -146,7 +150,7 @@ func (m *Machine) applyReceived(batch *state.Batch, body []byte, whole bool) err
 
 // applyReceivedBase sets a cursor to a record that sets no row.
 func (m *Machine) applyReceivedBase(body []byte) error {
-	r, err := change.ParseRecord(body)
+	r, err := m.names.ParseRecord(body)
 	if err != nil {
 		return err
 	}

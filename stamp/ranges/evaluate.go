@@ -149,6 +149,7 @@ func (r *Range) takeQueue() []*waiter {
 func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration) {
 	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}}
 	tx := &Tx{r: r, g: g, now: wall, passBegan: now}
+	tx.b.Reserve(min(len(batch)*r.commandBytes, reservedMax))
 	for i, w := range batch {
 		if tx.b.Len() >= groupBytesMax {
 			r.requeue(batch[i:])
@@ -166,6 +167,7 @@ func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration) {
 		return
 	}
 	r.number++
+	r.commandBytes = tx.b.Len()/len(g.waiters) + 1
 	if err := r.replica.Propose(tx.b.Finish(g.id, r.pred, r.answered)); err != nil {
 		// Not appended, so it will never commit: its commands are evaluated again
 		// when the log takes entries again, or fail when this replica ceases to lead.

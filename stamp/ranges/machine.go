@@ -56,13 +56,16 @@ type Machine struct {
 	// out is what the current entry did so far. changed: the current Apply changes data.
 	out     Applied
 	changed bool
+	// parts is how many parts the current group has.
+	parts int
 	// wiped are the spans that the current Apply wipes.
 	wiped []state.Span
 	// recent are the newest changes of the catalog.
 	recent recent
 	// held are rows of the group that is being applied, key the one of a row, which is reused.
-	held held
-	key  []byte
+	held  held
+	key   []byte
+	names change.Names
 }
 
 // Applied is what one entry did.
@@ -218,7 +221,7 @@ func (m *Machine) applyEntry(batch *state.Batch, e *pb.Entry) error {
 		m.noops++
 		return nil
 	}
-	m.out.Effective = true
+	m.out.Effective, m.parts = true, g.Count()
 	before := m.applied.Last
 	m.applied.Group = g.ID
 	err = g.Parts(func(kind change.PartKind, body []byte) error { return m.applyPart(batch, kind, body) })

@@ -29,8 +29,9 @@ const (
 	groupBytesMax   = 1 << 20
 	groupCommands   = 512
 	inflightMax     = 4
-	openMax         = 10_000 // generations remembered as open
-	leaseRenewBelow = 2      // renew when less than 1/2 of the lease is left
+	reservedMax     = 64 << 10 // of a group before it is evaluated
+	openMax         = 10_000   // generations remembered as open
+	leaseRenewBelow = 2        // renew when less than 1/2 of the lease is left
 )
 
 // Command is one write, already decoded and authorized. Evaluate reads through tx
@@ -146,6 +147,9 @@ type Range struct {
 	clock      clockState             // see clock.go
 	leave      leaveState             // see leave.go
 	imaged     map[geo.Account]imaged // see Tx.AckedSinceImage
+	key        []byte                 // of a row, reused
+	// commandBytes is what a command of the last group took in it.
+	commandBytes int
 
 	feed outbox.Feed
 }

@@ -50,7 +50,8 @@ func (s *staged) prune(overlay map[string]overlayValue) {
 
 // overlay stages the value of a key over the applied state.
 func (tx *Tx) overlay(k string, v overlayValue) {
-	save(tx, tx.r.overlay, k)
+	was, had := tx.r.overlay[k]
+	tx.saved = append(tx.saved, undo{key: k, was: was, had: had})
 	v.group = tx.g.id
 	tx.r.overlay[k] = v
 	tx.g.keys = append(tx.g.keys, k)

@@ -27,7 +27,7 @@ type Tx struct {
 
 	// saved undoes what the group staged, newest last. mark, savedMark and keysMark are where
 	// the current command began.
-	saved     []func()
+	saved     []undo
 	mark      change.Mark
 	savedMark int
 	keysMark  int
@@ -36,6 +36,15 @@ type Tx struct {
 	shipped bool
 	// trimmed is how many rows of the outbox the group deletes.
 	trimmed int
+}
+
+// undo takes back what was staged: by f, or, which is most of it, by what the overlay had of a key. That makes no
+// closure for each row.
+type undo struct {
+	f   func()
+	key string
+	was overlayValue
+	had bool
 }
 
 func (tx *Tx) begin(w *waiter) {
@@ -58,7 +67,11 @@ func (tx *Tx) undoGroup() { tx.undoTo(0) }
 
 func (tx *Tx) undoTo(mark int) {
 	for i := len(tx.saved) - 1; i >= mark; i-- {
-		tx.saved[i]()
+		if u := &tx.saved[i]; u.f != nil {
+			u.f()
+		} else {
+			restore(tx.r.overlay, u.key, u.was, u.had)
+		}
 	}
 	tx.saved = tx.saved[:mark]
 }
@@ -179,19 +192,24 @@ func (tx *Tx) stage(rec change.Record, ships bool) error {
 // save remembers m[k] for undo.
 func save[K comparable, V any](tx *Tx, m map[K]V, k K) {
 	old, had := m[k]
-	tx.saved = append(tx.saved, func() {
-		if had {
-			m[k] = old
-		} else {
-			delete(m, k)
-		}
-	})
+	tx.saved = append(tx.saved, undo{f: func() { restore(m, k, old, had) }})
+}
+
+func restore[K comparable, V any](m map[K]V, k K, old V, had bool) {
+	if had {
+		m[k] = old
+	} else {
+		delete(m, k)
+	}
 }
 
 func (tx *Tx) overlayOps(rec *change.Record) {
+	key := append(tx.r.key[:0], rec.Partition...)
 	for _, op := range rec.Ops {
-		tx.overlay(string(rec.Partition)+string(op.Row), overlayValue{value: op.Value, deleted: op.Delete})
+		key = append(key[:len(rec.Partition)], op.Row...)
+		tx.overlay(string(key), overlayValue{value: op.Value, deleted: op.Delete})
 	}
+	tx.r.key = key
 }
 
 // Head is the last record numbered in a stream, groups in flight included.
@@ -243,7 +261,7 @@ func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) error {
 	}
 	rows := int(upTo - from)
 	tx.trimmed += rows
-	tx.saved = append(tx.saved, func() { tx.trimmed -= rows })
+	tx.saved = append(tx.saved, undo{f: func() { tx.trimmed -= rows }})
 	tx.b.Trim(s, to)
 	return nil
 }

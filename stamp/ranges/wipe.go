@@ -60,7 +60,7 @@ func (tx *Tx) wipe(span state.Span) error {
 		}
 	}
 	before := len(tx.r.wipes)
-	tx.saved = append(tx.saved, func() { tx.r.wipes = tx.r.wipes[:before] })
+	tx.saved = append(tx.saved, undo{f: func() { tx.r.wipes = tx.r.wipes[:before] }})
 	tx.r.wipes = append(tx.r.wipes, wipe{bytes.Clone(span.Lower), bytes.Clone(span.Upper), tx.g.id})
 	return nil
 }
