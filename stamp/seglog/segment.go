@@ -127,9 +127,11 @@ func fill(f vfs.File, size int64) error {
 	// A hint, for one run of blocks, that a file system may not know. It is the zeros
 	// written below that make the blocks allocated and initialized, or fail.
 	_ = f.Preallocate(0, size)
+	b := make([]byte, min(size, fillBytes))
 	for left := size; left > 0; left -= min(left, fillBytes) {
-		// Fresh zeros each time: a File may change what it is given.
-		if _, err := f.Write(make([]byte, min(left, fillBytes))); err != nil {
+		b = b[:min(left, fillBytes)]
+		clear(b) // Each time: a File may change what it is given.
+		if _, err := f.Write(b); err != nil {
 			return err
 		}
 	}
