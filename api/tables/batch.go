@@ -193,9 +193,7 @@ func (in *input) certain() error {
 	if in.res.Kind == odata.KindEntity {
 		return nil
 	}
-	keys, _ := in.filter.Bounds()
-	_, onePartition := keys.PK.Key()
-	if _, oneRow := keys.RK.Key(); !onePartition || !oneRow {
+	if !in.filter.Plan().Keys.One() {
 		return storageerr.InvalidInput
 	}
 	return nil

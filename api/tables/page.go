@@ -18,19 +18,26 @@ import (
 )
 
 const (
-	// pageBytesMax is where a page of entities ends (protocol/table.md 12).
+	// pageBytesMax is where a page of entities ends, by names and values as the size of an
+	// entity counts them (protocol/table.md 4.6, 12).
 	pageBytesMax = 4 << 20
+	// documentBytesMax is where it ends by its document, which also has escapes, metadata and
+	// the nulls of $select.
+	documentBytesMax = 2 * pageBytesMax
 	// rowWork is what a row costs before its values are looked at, seekWork what skipping
 	// to a row costs, in the unit of services.Budget.
 	rowWork  = 16
 	seekWork = 64
+	// aheadWork bounds the search for a row behind a page that has $top rows: about half a
+	// millisecond. Past it the page has a continuation, though perhaps nothing follows.
+	aheadWork = 20_000
 )
 
 // page is a page of a query under way.
 //
 // Invariant: paging ends. A page takes or skips one row at least, and its
-// continuation is the first row that it did neither with: it stops for its budget or for
-// want of room only behind a row.
+// continuation is the first key of the plan at or above the row that it did neither with: it
+// stops for its budget or for want of room only behind a row.
 type page struct {
 	account    geo.Account
 	table      string
@@ -38,14 +45,16 @@ type page struct {
 
 	codec   codec
 	set     *odata.Set
-	matcher *filter.Matcher // of what the bounds leave to test
-	bounds  filter.KeyRange
+	keys    filter.Keys
+	matcher *filter.Matcher // of what keys leave to test
 	top     int
 	budget  *services.Budget
 	doc     *protocol.Document
 
 	rows int
-	next *tables.Entity
+	// size is that of the rows, ahead the work behind the last one that fitted $top.
+	size, ahead int
+	next        *filter.Key
 	// spent: the budget ended with the last row.
 	spent bool
 	// need is set where the first row did not fit: the bytes to wait for.
@@ -54,12 +63,14 @@ type page struct {
 
 // queryEntities is Query Entities as a bounded scan (protocol/table.md 11, 12).
 func (c *call) queryEntities() (a answer, err error) {
+	plan := c.in.filter.Plan()
 	p := &page{
 		codec: c.in.codec, set: c.show(c.container.Name), top: c.in.top,
 		account: c.r.Account.Name, table: c.in.res.Table, generation: c.container.Generation(),
+		// Rows outside of keys are not read, and no continuation names one: a key range that
+		// bounds the request is cut in here (filter.Keys.Within).
+		keys: plan.Keys, matcher: plan.Rest.Matcher(),
 	}
-	bounds, residual := c.in.filter.Bounds()
-	p.bounds, p.matcher = bounds, residual.Matcher()
 	if err := c.scan(p); err != nil {
 		return a, err
 	}
@@ -73,11 +84,11 @@ func (c *call) queryEntities() (a answer, err error) {
 	return a, nil
 }
 
-// scan fills p from one snapshot of the table's range. Where the first row does not fit
-// into what the answers of all requests may take, it waits for room, holding none and no
-// snapshot, and begins again.
+// scan fills p from one snapshot of a range. Where the first row does not fit into what the
+// answers of all requests may take, it waits for room, holding none and no snapshot, and begins
+// again.
 func (c *call) scan(p *page) (err error) {
-	lower, upper := p.span(c.in.next)
+	lower, upper, some := p.span(c.in.next)
 	for first := true; first || p.need > 0; first = false {
 		if !first {
 			p.doc.Close()
@@ -86,6 +97,11 @@ func (c *call) scan(p *page) (err error) {
 		if err != nil {
 			return err
 		}
+		if !some {
+			p.begin()
+			p.end()
+			return nil
+		}
 		if err := c.fillPage(p, lower, upper); err != nil {
 			return err
 		}
@@ -93,17 +109,28 @@ func (c *call) scan(p *page) (err error) {
 	return nil
 }
 
-// fillPage fills p from a snapshot of now. The snapshot and the budget end after a panic, too:
-// a budget may hold one of the process's slots for scans, which would be lost for good.
+// fillPage fills p from a snapshot of now of the range that holds lower: a page ends where that
+// range does. The snapshot and the budget end after a panic, too: a budget may hold one of the
+// process's slots for scans, which would be lost for good.
 func (c *call) fillPage(p *page, lower, upper []byte) (err error) {
-	snap, err := ranges.Snapshot(c.ctx, c.reader(), c.Stamp.Route().At(lower))
+	table := c.Stamp.Route()
+	id := table.At(lower)
+	var border []byte
+	if r, ok := table.Range(id); ok && r.Span.End < string(upper) {
+		border = []byte(r.Span.End)
+		upper = border
+	}
+	snap, err := ranges.Snapshot(c.ctx, c.reader(), id)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
 	p.budget = c.newBudget()
 	defer p.budget.End()
-	return p.fill(c.ctx, snap, lower, upper)
+	if err := p.fill(c.ctx, snap, lower, upper); err != nil || border == nil {
+		return err
+	}
+	return p.stopAt(border)
 }
 
 // newBudget is the budget of a page that begins now. The caller ends it.
@@ -111,50 +138,58 @@ func (c *call) newBudget() *services.Budget {
 	return c.Scans.Begin(c.ctx, c.r.Account.Name)
 }
 
-// span is the keys to scan: those within the bounds of the filter, from the
-// continuation on.
-func (p *page) span(token odata.Continuation) (lower, upper []byte) {
+// bound is the stored key of an entity.
+func (p *page) bound(k filter.Key) []byte {
+	return tables.Bound(p.account, p.table, p.generation, k.PK, k.RK)
+}
+
+// span is the stored keys to scan: those of the plan, from the continuation on. some is false if
+// there are none.
+func (p *page) span(token odata.Continuation) (lower, upper []byte, some bool) {
+	first, some := p.keys.From(filter.Key{PK: token.PK, RK: token.RK})
+	if !some || p.top == 0 {
+		return nil, nil, false
+	}
 	_, upper = tables.TableSpan(p.account, p.table, p.generation)
-	pk, rk := p.bounds.Start()
-	if token.HasPK && (entity.Compare(token.PK, pk) > 0 || token.PK == pk && entity.Compare(token.RK, rk) > 0) {
-		pk, rk = token.PK, token.RK
+	if end, bounded := p.keys.End(); bounded {
+		upper = p.bound(end)
 	}
-	lower = tables.Bound(p.account, p.table, p.generation, pk, rk)
-	if pk, rk, bounded := p.bounds.End(); bounded {
-		upper = tables.Bound(p.account, p.table, p.generation, pk, rk)
-	}
-	return lower, upper
+	return p.bound(first), upper, true
 }
 
-// behind is the key to go on at from a row outside of the bounds: the first row of its
-// partition within them, or the next partition.
-func (p *page) behind(e tables.Entity) []byte {
-	if entity.Compare(e.RK, p.bounds.RK.Low) < 0 {
-		return tables.Bound(p.account, p.table, p.generation, e.PK, p.bounds.RK.Low)
-	}
-	return tables.BoundAfterPartition(p.account, p.table, p.generation, e.PK)
-}
-
-// fill takes rows until the page is full.
-func (p *page) fill(ctx context.Context, r kv.Reader, lower, upper []byte) error {
-	p.rows, p.next, p.spent, p.need = 0, nil, false, 0
+func (p *page) begin() {
 	p.doc.Append(func(b []byte) []byte { return p.codec.AppendFeedStart(b, p.set) })
-	var err error
-	if !p.bounds.Empty() && p.top > 0 {
-		err = tables.Scan(r, lower, upper, func(e tables.Entity) ([]byte, bool, error) {
-			if p.spent {
-				p.stop(e)
-				return nil, false, nil
-			}
-			if p.bounds.Contains(e.PK, e.RK) {
-				more, err := p.add(ctx, e)
-				return nil, more, err
-			}
-			err := p.spend(ctx, seekWork)
-			return p.behind(e), true, err
-		})
-	}
-	p.doc.Append(p.codec.AppendFeedEnd)
+}
+
+func (p *page) end() { p.doc.Append(p.codec.AppendFeedEnd) }
+
+// fill takes rows until the page is full. It walks through the ranges of the plan, and jumps over
+// what lies between.
+func (p *page) fill(ctx context.Context, r kv.Reader, lower, upper []byte) error {
+	p.rows, p.size, p.ahead, p.next, p.spent, p.need = 0, 0, 0, nil, false, 0
+	p.begin()
+	walk := p.keys.Walk()
+	err := tables.Scan(r, lower, upper, func(e tables.Entity) (to []byte, more bool, err error) {
+		first, inside, ok := walk.At(e.PK, e.RK)
+		switch {
+		case !ok:
+			return nil, false, nil
+		case p.spent:
+			p.stop(first)
+			return nil, false, nil
+		case !inside:
+			return p.bound(first), true, p.spend(ctx, seekWork)
+		}
+		if more, err := p.add(ctx, e); !more || err != nil {
+			return nil, false, err
+		}
+		first, jump, ok := walk.Behind(e.RK)
+		if !jump || !ok {
+			return nil, ok, nil
+		}
+		return p.bound(first), true, p.spend(ctx, seekWork)
+	})
+	p.end()
 	return err
 }
 
@@ -164,10 +199,25 @@ func (p *page) spend(ctx context.Context, work int) error {
 	return err
 }
 
-// stop ends the page before a row.
-func (p *page) stop(e tables.Entity) { p.next = &tables.Entity{PK: e.PK, RK: e.RK} }
+// stop ends the page before a key.
+func (p *page) stop(k filter.Key) { p.next = &k }
 
-// add takes one row within the bounds into the page, and reports whether there is room for
+// stopAt ends a page that has found all of its range before the border of that.
+func (p *page) stopAt(border []byte) error {
+	if p.next != nil || p.need > 0 {
+		return nil
+	}
+	pk, rk, err := tables.BorderKey(border)
+	if err != nil {
+		return err
+	}
+	if first, some := p.keys.From(filter.Key{PK: pk, RK: rk}); some {
+		p.stop(first)
+	}
+	return nil
+}
+
+// add takes one row within the plan into the page, and reports whether there is room for
 // more.
 func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) {
 	ok, work, err := p.matcher.Match(e)
@@ -175,11 +225,20 @@ func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) 
 		return false, err
 	}
 	if !ok {
-		return true, p.spend(ctx, rowWork+work+services.BytesWork(len(e.Props)))
+		work += rowWork + services.BytesWork(len(e.Props))
+		if p.rows == p.top {
+			if p.ahead += work; p.ahead > aheadWork {
+				p.stop(filter.Key{PK: e.PK, RK: e.RK})
+				return false, nil
+			}
+		}
+		return true, p.spend(ctx, work)
 	}
-	if p.rows == p.top || p.doc.Len() >= pageBytesMax || !p.room(e) {
+	size := entity.Size(e.PK, e.RK, e.Props)
+	full := p.rows == p.top || p.doc.Len() >= documentBytesMax || p.rows > 0 && p.size+size > pageBytesMax
+	if full || !p.room(e) {
 		if p.need == 0 {
-			p.stop(e)
+			p.stop(filter.Key{PK: e.PK, RK: e.RK})
 		}
 		return false, nil
 	}
@@ -191,6 +250,7 @@ func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) 
 		return false, err
 	}
 	p.rows++
+	p.size += size
 	list := entity.Read(e.Props)
 	return true, p.spend(ctx, rowWork+work+list.Len()+services.BytesWork(2*len(e.Props)))
 }

@@ -54,7 +54,7 @@ func TestCostlyFilter(t *testing.T) {
 	require.Less(t, work, 6000, "the properties and the comparisons once each")
 
 	p := newPage(t, wanted, g, 1000)
-	lower, upper := p.span(odata.Continuation{})
+	lower, upper, _ := p.span(odata.Continuation{})
 	p.budget = services.NewWorkBudget(t.Context(), clock.System{}, 100*work)
 	require.NoError(t, p.fill(t.Context(), c, lower, upper))
 	require.NotNil(t, p.next)
@@ -84,7 +84,7 @@ func TestSkippingIsWork(t *testing.T) {
 	require.NoError(t, err)
 	p := newPage(t, wanted, g, 1000)
 	p.budget = services.NewWorkBudget(t.Context(), clock.System{}, 100*seekWork)
-	lower, upper := p.span(odata.Continuation{})
+	lower, upper, _ := p.span(odata.Continuation{})
 	require.NoError(t, p.fill(t.Context(), c, lower, upper))
 	require.NotNil(t, p.next)
 	require.Less(t, c.reads, 300)

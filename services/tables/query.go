@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"bytes"
+
 	"antipode/geo"
 	"antipode/services/storageerr"
 	"antipode/stamp/keys"
@@ -38,8 +40,9 @@ func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool
 	if err != nil {
 		return err
 	}
+	var rows rowReader
 	for ok := it.Next(); ok; {
-		e, err := ParseRow(it.Key(), it.Value())
+		e, err := rows.read(it.Key(), it.Value())
 		var to []byte
 		var more bool
 		if err == nil {
@@ -61,6 +64,49 @@ func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool
 	return it.Close()
 }
 
+// rowReader reads the rows of a walk as ParseRow does. It decodes a table's name once and a
+// PartitionKey once for each partition, not for each row.
+type rowReader struct {
+	// table and partition are what the row before begins with: up to its generation, and up to
+	// its PartitionKey, which is pk.
+	table, partition []byte
+	pk               string
+}
+
+func (r *rowReader) read(key, value []byte) (Entity, error) {
+	row, same := bytes.CutPrefix(key, r.partition)
+	if !same || len(r.partition) == 0 {
+		var err error
+		if row, err = r.enter(key); err != nil {
+			return Entity{}, err
+		}
+	}
+	rk, _, err := keys.CutString(row)
+	if err != nil {
+		return Entity{}, err
+	}
+	ts, props, err := parseValue(value)
+	return Entity{PK: r.pk, RK: rk, Timestamp: ts, Props: props}, err
+}
+
+// enter moves to the partition of key and returns what stands within it.
+func (r *rowReader) enter(key []byte) (row []byte, err error) {
+	rest, same := bytes.CutPrefix(key, r.table)
+	if !same || len(r.table) == 0 {
+		p, _, err := keys.ParsePartition(key)
+		if err != nil {
+			return nil, err
+		}
+		r.table = keys.AppendContainer(r.table[:0], p.Service, p.Account, p.Container, p.Generation)
+		rest = key[len(r.table):]
+	}
+	if r.pk, row, err = keys.CutString(rest); err != nil {
+		return nil, err
+	}
+	r.partition = append(r.partition[:0], key[:len(key)-len(row)]...)
+	return row, nil
+}
+
 // ParseRow reads a stored entity with its key. Props aliases value.
 func ParseRow(key, value []byte) (Entity, error) {
 	p, row, err := keys.ParsePartition(key)
@@ -80,20 +126,14 @@ func Bound(a geo.Account, table string, g keys.Generation, pk, rk string) []byte
 	return keys.AppendString(Partition(a, table, g, pk).Append(nil), rk)
 }
 
-// BoundAfter is the first key above (pk, rk).
-func BoundAfter(a geo.Account, table string, g keys.Generation, pk, rk string) []byte {
-	return append(Bound(a, table, g, pk, rk), 0)
-}
-
-// BoundPartition is the first key of a partition, BoundAfterPartition the first key
-// above it.
-func BoundPartition(a geo.Account, table string, g keys.Generation, pk string) []byte {
-	return Partition(a, table, g, pk).Append(nil)
-}
-
-// BoundAfterPartition is the first key above a partition.
-func BoundAfterPartition(a geo.Account, table string, g keys.Generation, pk string) []byte {
-	return keys.PrefixEnd(Partition(a, table, g, pk).Append(nil))
+// BorderKey is the first key of an entity at or above the border of a range within a table: a border lies
+// between partitions (R14).
+func BorderKey(border []byte) (pk, rk string, err error) {
+	p, row, err := keys.ParsePartition(border)
+	if err == nil && len(row) > 0 {
+		rk, _, err = keys.CutString(row)
+	}
+	return p.Object, rk, err
 }
 
 // TableSpan is all entities of a generation of a table.
