@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"antipode/api/protocol"
 	"antipode/api/tables/filter"
@@ -170,64 +168,6 @@ func TestKeyFilterReadsItsRange(t *testing.T) {
 		require.Equal(t, tc.rows, p.rows, tc.filter)
 		require.LessOrEqual(t, c.reads, tc.rows+2+2*tc.partitions, tc.filter)
 	}
-}
-
-// The rows of a scan that seeks past what the bounds exclude are those that the filter
-// lets through among all, in order and over any pages.
-func TestScanTwin(t *testing.T) {
-	g := keys.Generation{Epoch: 1, Created: 5}
-	letters := []string{"", "a", "b", "bb", "c", "\ue000", "😀"}
-	c := &counted{}
-	props := entity.Build(nil)
-	w := tables.Write{Op: tables.Insert, Account: "acct", Table: "tbl", Generation: g, Props: props.Bytes()}
-	effect, err := w.Evaluate(c, 9)
-	require.NoError(t, err)
-	c.value = effect.Ops[0].Value
-	rapid.Check(t, func(t *rapid.T) {
-		draw := func(label string) string { return rapid.SampledFrom(letters).Draw(t, label) }
-		rows := map[string][2]string{}
-		for range rapid.IntRange(0, 30).Draw(t, "rows") {
-			row := [2]string{draw("pk"), draw("rk")}
-			rows[string(tables.Bound("acct", "tbl", g, row[0], row[1]))] = row
-		}
-		c.keys = slices.Sorted(maps.Keys(rows))
-		var terms []string
-		for range rapid.IntRange(0, 4).Draw(t, "terms") {
-			name := rapid.SampledFrom([]string{"PartitionKey", "RowKey"}).Draw(t, "name")
-			op := rapid.SampledFrom([]string{"eq", "ge", "gt", "le", "lt", "ne"}).Draw(t, "op")
-			terms = append(terms, name+" "+op+" '"+draw("literal")+"'")
-		}
-		wanted, err := filter.Parse(strings.Join(terms, rapid.SampledFrom([]string{" and ", " and ", " or "}).Draw(t, "join")))
-		require.NoError(t, err)
-		want, got := []string{}, []string{}
-		for _, k := range c.keys {
-			row := rows[k]
-			if ok, _, err := wanted.Matcher().Match(tables.Entity{PK: row[0], RK: row[1], Timestamp: 9, Props: props.Bytes()}); err == nil && ok {
-				want = append(want, row[0]+"/"+row[1])
-			}
-		}
-		p := newPage(t, wanted, g, rapid.IntRange(1, 5).Draw(t, "top"))
-		work := rapid.SampledFrom([]int{1, rowWork + 5, 1 << 20}).Draw(t, "work")
-		token := odata.Continuation{}
-		for more := true; more; more = p.next != nil {
-			p.budget = services.NewWorkBudget(context.Background(), clock.System{}, work)
-			require.NoError(t, p.fillAll(context.Background(), c, token))
-			var doc struct {
-				Value []struct{ PartitionKey, RowKey string }
-			}
-			require.NoError(t, json.Unmarshal(documentOf(p.doc), &doc))
-			p.doc = newDocument(t)
-			for _, row := range doc.Value {
-				got = append(got, row.PartitionKey+"/"+row.RowKey)
-			}
-			if p.next != nil {
-				next := odata.Continuation{PK: p.next.PK, RK: p.next.RK, HasPK: true, HasRK: true}
-				require.NotEqual(t, token, next, "a page advances")
-				token = next
-			}
-		}
-		require.Equal(t, want, got, terms)
-	})
 }
 
 // list follows the continuations of a query to its end and returns the rows of each
