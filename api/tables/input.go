@@ -77,6 +77,9 @@ func (in *input) parse(v protocol.Version, s source) error {
 	if in.handler.options == nil {
 		return nil
 	}
+	if v < protocol.Version20110818 && s.query.Has("$select") {
+		return storageerr.InvalidInput // protocol/table.md 11.4
+	}
 	return in.handler.options(&in.options, s.query)
 }
 

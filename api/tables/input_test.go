@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/api/operation"
+	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/storageerr"
@@ -82,4 +84,17 @@ func TestLateFailuresForbidCaches(t *testing.T) {
 	a := r.do(http.MethodGet, "/acct/nosuch()", "")
 	require.Equal(t, http.StatusNotFound, a.status)
 	require.Empty(t, a.header.Get("Cache-Control"))
+}
+
+// $select came with 2011-08-18: before, a client that sends it is refused, not answered with all
+// properties (11.4).
+func TestSelectSince(t *testing.T) {
+	query, err := protocol.ParseQuery("$select=a")
+	require.NoError(t, err)
+	for version, want := range map[protocol.Version]error{
+		protocol.Version20090919: storageerr.InvalidInput, protocol.Version20110818: nil, protocol.Version20190202: nil,
+	} {
+		in := input{row: &operation.Operation{}, handler: &handler{options: (*options).ofEntity}}
+		require.Equal(t, want, in.parse(version, source{header: http.Header{}, query: query}), version)
+	}
 }

@@ -134,7 +134,7 @@ func lexQuoted(text string, t token, prefix string) (token, error) {
 		var g [16]byte
 		g, ok = edm.ParseGUID([]byte(inner))
 		t.lit = literal{typ: entity.GUID, text: string(g[:])}
-	case "X", "x", "binary":
+	case "X", "binary":
 		t.lit.typ = entity.Binary
 		t.lit.text, ok = parseHex(inner)
 	default:
