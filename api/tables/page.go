@@ -21,6 +21,9 @@ const (
 	// pageBytesMax is where a page of entities ends, by names and values as the size of an
 	// entity counts them (protocol/table.md 4.6, 12).
 	pageBytesMax = 4 << 20
+	// smallBytes is a size of which a page can have as many entities as it may have at all: the
+	// exact size of such an entity is not worth looking at its properties.
+	smallBytes = pageBytesMax / odata.TopMax
 	// documentBytesMax is where it ends by its document, which also has escapes, metadata and
 	// the nulls of $select.
 	documentBytesMax = 2 * pageBytesMax
@@ -234,7 +237,10 @@ func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) 
 		}
 		return true, p.spend(ctx, work)
 	}
-	size := entity.Size(e.PK, e.RK, e.Props)
+	size := entity.SizeBound(e.PK, e.RK, e.Props)
+	if size > smallBytes {
+		size = entity.Size(e.PK, e.RK, e.Props)
+	}
 	full := p.rows == p.top || p.doc.Len() >= documentBytesMax || p.rows > 0 && p.size+size > pageBytesMax
 	if full || !p.room(e) {
 		if p.need == 0 {

@@ -292,6 +292,39 @@ func TestCheckSizeTwin(t *testing.T) {
 	})
 }
 
+// SizeBound is never below Size, and not far above it.
+func TestSizeBoundTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := Build(nil)
+		for i := range rapid.IntRange(0, 20).Draw(t, "n") {
+			name := "n" + strings.Repeat("x", i)
+			var err error
+			switch Type(rapid.IntRange(int(String), int(Binary)).Draw(t, "type")) {
+			case String:
+				err = b.AddString(name, rapid.String().Draw(t, "text"))
+			case Boolean:
+				err = b.AddBoolean(name, true)
+			case Int32:
+				err = b.AddInt32(name, 1)
+			case GUID:
+				err = b.AddGUID(name, [16]byte{})
+			case Binary:
+				err = b.AddBinary(name, make([]byte, rapid.IntRange(0, 200).Draw(t, "bytes")))
+			default:
+				err = b.AddInt64(name, 1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		pk, rk := rapid.String().Draw(t, "pk"), rapid.String().Draw(t, "rk")
+		size, bound := Size(pk, rk, b.Bytes()), SizeBound(pk, rk, b.Bytes())
+		if list := Read(b.Bytes()); bound < size || bound > 3*size+20*list.Len() {
+			t.Fatalf("%d for %d", bound, size)
+		}
+	})
+}
+
 // A.15, A.17: limits of one property, each with its row.
 func TestPropertyLimits(t *testing.T) {
 	for _, tc := range []struct {

@@ -116,9 +116,10 @@ func (r *Reader) Next() (p Property, ok bool) {
 	if !p.canonical() {
 		return Property{}, r.fail("value out of range")
 	}
-	r.left--
-	if r.finish(); r.err != nil {
-		return Property{}, false
+	if r.left--; r.left == 0 {
+		if r.finish(); r.err != nil {
+			return Property{}, false
+		}
 	}
 	return p, true
 }
@@ -135,8 +136,19 @@ func (p Property) canonical() bool {
 	return true
 }
 
-// cutBytes reads a length and that many bytes.
+// cutBytes reads a length and that many bytes. Most lengths are one byte.
 func (r *Reader) cutBytes() ([]byte, bool) {
+	if r.at < len(r.list) {
+		if n := int(r.list[r.at]); n < 0x80 && n < len(r.list)-r.at {
+			start := r.at + 1
+			r.at = start + n
+			return r.list[start:r.at:r.at], true
+		}
+	}
+	return r.cutLong()
+}
+
+func (r *Reader) cutLong() ([]byte, bool) {
 	n, size := binary.Uvarint(r.list[r.at:])
 	if size <= 0 || size > 1 && r.list[r.at+size-1] == 0 {
 		return nil, r.fail("bad length")
