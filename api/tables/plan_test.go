@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -21,6 +22,7 @@ import (
 	"antipode/services/tables"
 	"antipode/services/tables/entity"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
 )
@@ -230,6 +232,57 @@ func TestManyRangesAreWork(t *testing.T) {
 	require.NoError(t, p.fillAll(t.Context(), c, odata.Continuation{}))
 	require.InDelta(t, 100, p.rows, 1)
 	require.Equal(t, &filter.Key{PK: "f", RK: fmt.Sprintf("%06d", 5*p.rows)}, p.next)
+}
+
+// slow is rows of which each takes a while to read.
+type slow struct {
+	*counted
+	clock *clock.Manual
+}
+
+// Scan implements kv.Reader.
+func (s slow) Scan(lower, upper []byte) (kv.Iterator, error) {
+	it, err := s.counted.Scan(lower, upper)
+	return slowIterator{it, s.clock}, err
+}
+
+type slowIterator struct {
+	kv.Iterator
+	clock *clock.Manual
+}
+
+// Next implements kv.Iterator.
+func (i slowIterator) Next() bool {
+	i.clock.Advance(20 * time.Millisecond)
+	return i.Iterator.Next()
+}
+
+// A page takes 5 s at most, whatever it finds: it ends with a continuation, and the next one goes
+// on from there.
+func TestPageEndsInTime(t *testing.T) {
+	g := keys.Generation{Epoch: 1, Created: 5}
+	b := entity.Build(nil)
+	require.NoError(t, b.AddInt32("x", 1))
+	at := clock.NewManual(time.Unix(0, 0))
+	rows := slow{alike(t, g, 5000, b.Bytes()), at}
+	for _, text := range []string{"x eq 1", "x eq 2", "not (x eq 2)"} {
+		wanted, err := filter.Parse(text)
+		require.NoError(t, err)
+		token, pages := filter.Key{}, 0
+		for more := true; more; pages++ {
+			p := newPage(t, wanted, g, 1000)
+			start := at.Now()
+			p.budget = services.NewBudget(context.Background(), at)
+			require.NoError(t, p.fillAll(t.Context(), rows, odata.Continuation{PK: token.PK, RK: token.RK}))
+			p.doc.Close()
+			require.Less(t, at.Now().Sub(start), 8*time.Second, "the clock is read every 2,000 values")
+			if more = p.next != nil; more {
+				require.Positive(t, p.next.Compare(token))
+				token = *p.next
+			}
+		}
+		require.Greater(t, pages, 10, text)
+	}
 }
 
 // split is a stamp whose range of tables has been split, though all rows are still in one store.

@@ -126,8 +126,8 @@ func Bound(a geo.Account, table string, g keys.Generation, pk, rk string) []byte
 	return keys.AppendString(Partition(a, table, g, pk).Append(nil), rk)
 }
 
-// BorderKey is the first key of an entity at or above the border of a range within a table: a border lies
-// between partitions (R14).
+// BorderKey is the first key of an entity at or above the border of a range within a table. A border lies
+// between partitions.
 func BorderKey(border []byte) (pk, rk string, err error) {
 	p, row, err := keys.ParsePartition(border)
 	if err == nil && len(row) > 0 {

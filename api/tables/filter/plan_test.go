@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -341,4 +342,45 @@ func TestOne(t *testing.T) {
 	} {
 		require.Equal(t, want, parse(t, text).Plan().Keys.One(), text)
 	}
+}
+
+// For any filter and any key, the plan finds the row if the filter lets it through, a limit of keys
+// takes away what lies outside and nothing else, and a walk goes on ahead of the key.
+func FuzzPlan(f *testing.F) {
+	for _, seed := range []string{
+		"PartitionKey eq 'a' or (PartitionKey eq 'b' and RowKey ge 'x')", "not (RowKey lt 'b') and x eq 'a'", "PartitionKey ne '😀'",
+		"PartitionKey ge 'Football_7990' and PartitionKey lt 'Football_7991' or RowKey eq ''", "not (PartitionKey eq 'a' or x ne 'a' and RowKey gt '')",
+	} {
+		f.Add(seed, "a", "x", "a", "b")
+	}
+	f.Fuzz(func(t *testing.T, text, pk, rk, from, to string) {
+		for _, s := range []string{pk, rk, from, to} {
+			if !utf8.ValidString(s) {
+				return
+			}
+		}
+		wanted, err := Parse(text)
+		if err != nil {
+			return
+		}
+		b := entity.Build(nil)
+		require.NoError(t, b.AddString("x", "a"))
+		matches := func(f *Filter) bool {
+			ok, _, err := f.Matcher().Match(tables.Entity{PK: pk, RK: rk, Timestamp: stamp, Props: b.Bytes()})
+			require.NoError(t, err)
+			return ok
+		}
+		plan := wanted.Plan()
+		require.Equal(t, matches(wanted), plan.Keys.Contains(pk, rk) && matches(plan.Rest))
+		limited := plan.Keys.Within(Between(Edge{PK: from, RK: to, HasPK: true, HasRK: true}, Edge{PK: to, RK: from, HasPK: true, HasRK: true}))
+		key := Key{pk, rk}
+		inside := key.Compare(Key{from, to}) >= 0 && key.Compare(Key{to, from}) <= 0
+		require.Equal(t, plan.Keys.Contains(pk, rk) && inside, limited.Contains(pk, rk))
+		if first, ok := limited.From(key); ok {
+			require.GreaterOrEqual(t, first.Compare(key), 0)
+			require.True(t, limited.Contains(first.PK, first.RK))
+			end, bounded := limited.End()
+			require.True(t, !bounded || first.Compare(end) < 0)
+		}
+	})
 }
