@@ -124,35 +124,33 @@ func (m *Matcher) find(slot int) (entity.Property, bool) {
 func (m *Matcher) look() {
 	m.looked = true
 	r := entity.Read(m.props)
+	left := r.Len()
 	for len(m.found) < len(m.at) {
-		p, ok := r.Next()
+		slot, p, ok := m.next(&r)
 		if !ok {
 			break
 		}
-		m.work++
 		// Of two properties of one name, which no writer stores, the first one counts.
-		if slot := m.filter.slotOf(p.Name); slot >= 0 && m.at[slot] == 0 {
+		if slot >= 0 && m.at[slot] == 0 {
 			m.found = append(m.found, foundProperty{slot, p})
 			m.at[slot] = uint8(len(m.found)) // At most entity.PropertiesMax: a list counts them in a byte.
 		}
 	}
+	m.work += left - r.Len()
 	m.err = r.Err()
 }
 
-// slotOf is the slot of a custom property, or -1 where the filter does not name it.
-func (f *Filter) slotOf(name []byte) int {
-	if len(f.names) > fewNames {
-		if slot, ok := f.places[string(name)]; ok {
-			return slot
-		}
-		return -1
+// next returns the next property with its slot: the next that the filter names, where it names few.
+func (m *Matcher) next(r *entity.Reader) (slot int, p entity.Property, ok bool) {
+	if len(m.filter.names) <= fewNames {
+		return r.NextOf(m.filter.names)
 	}
-	for i, n := range f.names {
-		if n == string(name) {
-			return i
-		}
+	p, ok = r.Next()
+	slot, named := m.filter.places[string(p.Name)]
+	if !named {
+		slot = -1
 	}
-	return -1
+	return slot, p, ok
 }
 
 // compareStored compares a stored value with a literal, which is widened to the stored

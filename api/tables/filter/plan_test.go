@@ -81,8 +81,10 @@ func TestPlan(t *testing.T) {
 		// Disjunctions.
 		{"PartitionKey eq 'c' or PartitionKey eq 'a'", "'a':* 'c':*", ""},
 		{"(PartitionKey eq 'a' and RowKey ge 'x') or PartitionKey eq 'b'", "'a':[x, 'b':*", ""},
-		{"(PartitionKey eq 'a' and x eq 1) or PartitionKey eq 'b'", "'a':* 'b':*",
-			"((PartitionKey eq 'a') and (x eq 1)) or (PartitionKey eq 'b')"},
+		{
+			"(PartitionKey eq 'a' and x eq 1) or PartitionKey eq 'b'", "'a':* 'b':*",
+			"((PartitionKey eq 'a') and (x eq 1)) or (PartitionKey eq 'b')",
+		},
 		{"PartitionKey eq 'a' and (RowKey eq '2' or RowKey eq '1' or RowKey ge '5')", "'a':'1''2'[5,", ""},
 		{"PartitionKey eq 'a' and (RowKey eq '2' or x eq 1)", "'a':*", "(RowKey eq '2') or (x eq 1)"},
 		{"(PartitionKey eq 'a' or PartitionKey eq 'b') and (RowKey eq '1' or RowKey eq '2')", "'a':'1''2' 'b':'1''2'", ""},
