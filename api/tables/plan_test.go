@@ -135,6 +135,7 @@ func TestQueryTwin(t *testing.T) {
 			if p.next != nil {
 				require.Positive(t, p.next.Compare(token), "a page advances: %q behind %q", p.next, token)
 				require.True(t, allowed.Contains(p.next.PK, p.next.RK), "the token %q names what is not allowed", p.next)
+				require.True(t, p.keys.Contains(p.next.PK, p.next.RK), "the token %q is outside of the plan", p.next)
 				token = *p.next
 			}
 		}

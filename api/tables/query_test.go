@@ -152,7 +152,7 @@ func TestKeyFilterReadsItsRange(t *testing.T) {
 		{"PartitionKey gt 'p98'", 1000, 1000, 0},
 		{"PartitionKey ge 'p5' and PartitionKey lt 'p6'", 1000, 1000, 0},
 		{"PartitionKey eq 'p50' and PartitionKey eq 'p51'", 1000, 0, 0},
-		{twenty, 1000, 20, 0},
+		{twenty, 1000, 20, -1}, // Not one key more: behind a point a scan jumps.
 		{twenty + " or PartitionKey eq 'none' and RowKey eq '0001'", 1000, 20, 0},
 		{"not (PartitionKey ne 'p50' or RowKey ne '0007')", 1000, 1, 0},
 		{"(PartitionKey eq 'p20' and RowKey ge '0990') or PartitionKey eq 'p50' and RowKey lt '0010'", 1000, 20, 0},

@@ -366,6 +366,10 @@ func TestNextOfTwin(t *testing.T) {
 		if _, _, ok := some.NextOf(names); ok && all.Err() == nil || !damaged && some.Err() != nil {
 			t.Fatalf("%q: %v", list, some.Err())
 		}
+		more := Read(append(slices.Clip(list), 0))
+		if _, _, ok := more.NextOf([]string{"none"}); !damaged && (ok || !errors.Is(more.Err(), ErrMalformed)) {
+			t.Fatalf("%q and one byte: %v", list, more.Err())
+		}
 	})
 }
 
