@@ -187,7 +187,7 @@ func codeRequests() map[string]coded {
 		"TableMethodNotAllowed": table("DELETE /acct/tbl", ""),
 		"AtomNotSupported":      table("GET /acct/tbl", "", "Accept", "application/atom+xml"),
 		"JSONVerboseNotSupport": table("GET /acct/tbl", "", "Accept", "application/json;odata=verbose"),
-		"JSONNotSupported":      table("GET /acct/tbl", "", "x-ms-version", "2012-02-12", "Accept", "application/json"),
+		"JSONNotSupported":      table("POST /acct/tbl", `{"PartitionKey":"p","RowKey":"s"}`, "x-ms-version", "2012-02-12"),
 		"MediaTypeNotSupported": table("GET /acct/tbl", "", "Accept", "image/png"),
 		"BatchTooLong":          batch(change(manyKeys(101)...)),
 		"BatchPartitionsDiffer": batch(change("p/1", "q/1")),

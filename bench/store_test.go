@@ -162,7 +162,7 @@ func (s *store) query(w http.ResponseWriter, query url.Values, secondary bool) {
 		}
 		found++
 	}
-	_, _ = w.Write(json.NoMetadata.AppendFeedEnd(doc))
+	_, _ = w.Write(json.NoMetadata.AppendFeedEnd(doc, 0))
 }
 
 // list has the number of the next name for a marker.

@@ -70,7 +70,7 @@ func (g *RequestIDs) Next() string {
 func SetCommonHeaders(h http.Header, r *http.Request, s geo.Service, v Version, requestID string, now time.Time) {
 	// One array backs all the one-value slices; their capacity of one keeps a
 	// later Add from writing into a neighbour.
-	values := [...]string{requestID, wire.FormatHTTPTime(now), serverName(s), string(v), ""}
+	values := [...]string{requestID, wire.FormatHTTPTime(now), serverName(s, v), string(v), ""}
 	h[headerRequestID] = values[0:1:1]
 	h["Date"] = values[1:2:2]
 	h["Server"] = values[2:3:3]
@@ -100,13 +100,17 @@ func ClientRequestID(h http.Header) (id string, ok bool) {
 	return id, true
 }
 
-// serverName is the Server header. Some tools recognise the service by it.
-func serverName(s geo.Service) string {
+// serverName is the Server header. Some tools recognise the service by it. That of tables is
+// another one in the versions of 2009 and before.
+func serverName(s geo.Service, v Version) string {
 	switch s {
 	case geo.Blob:
 		return "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0"
 	case geo.Queue:
 		return "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0"
+	}
+	if v < Version20110818 {
+		return "Table Service Version 1.0 Microsoft-HTTPAPI/2.0"
 	}
 	return "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"
 }

@@ -52,7 +52,11 @@ func TestSetCommonHeaders(t *testing.T) {
 		{"blob", geo.Blob, "2024-08-04", []string{"My Id~1"}, http.Header{
 			"X-Ms-Version": {"2024-08-04"}, "X-Ms-Client-Request-Id": {"My Id~1"}, "Server": {"Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0"},
 		}},
-		{"old table", geo.Table, "2009-04-14", nil, http.Header{"Server": {"Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"}}},
+		{"old table", geo.Table, "2009-04-14", nil, http.Header{"Server": {"Table Service Version 1.0 Microsoft-HTTPAPI/2.0"}}},
+		{"table of 2009", geo.Table, "2009-09-19", nil, http.Header{
+			"X-Ms-Version": {"2009-09-19"}, "Server": {"Table Service Version 1.0 Microsoft-HTTPAPI/2.0"},
+		}},
+		{"table", geo.Table, "2011-08-18", nil, http.Header{"X-Ms-Version": {"2011-08-18"}, "Server": {"Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0"}}},
 		{"unknown version", geo.Queue, Preview, []string{""}, http.Header{"Server": {"Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0"}}},
 		{"longest id", geo.Queue, Preview, []string{strings.Repeat("a", 1024)}, http.Header{"X-Ms-Client-Request-Id": {strings.Repeat("a", 1024)}}},
 		{"id too long", geo.Queue, Preview, []string{strings.Repeat("a", 1025)}, nil},

@@ -7,13 +7,6 @@ import (
 	"antipode/api/protocol"
 )
 
-// Values of DataServiceVersion in a batch (protocol/table.md 13.5): with a document or an
-// insert, and without.
-const (
-	dataVersion3 = "3.0;"
-	dataVersion1 = "1.0;"
-)
-
 // answer is what a request, or a part of a batch, is answered. Beside an error it has the
 // headers that the answer to the error has besides those of every error.
 type answer struct {
@@ -24,10 +17,12 @@ type answer struct {
 	noCache bool
 	// prefer is the preference that was applied; empty for none.
 	prefer string
-	// dataVersion is the DataServiceVersion of a part; empty for a request.
+	// dataVersion is the DataServiceVersion; empty for a request since 2013-08-15.
 	dataVersion string
 	// dataFirst: the part is that of a query, which begins with dataVersion and contentType.
 	dataFirst bool
+	// atom: the body is Atom or an error of its time, which in a part changes the order.
+	atom bool
 	// contentType is that of the document, or of an error's body.
 	contentType string
 	// location is the URI of what was created, etag the tag of an entity.
@@ -58,19 +53,30 @@ func (a *answer) fields(to []Field) []Field {
 	if a.version >= protocol.Version20130815 {
 		add("X-Content-Type-Options", "nosniff")
 	}
+	early, late := !a.dataFirst && a.atom, !a.dataFirst && !a.atom
+	if early {
+		add("Content-Type", a.contentType)
+	}
 	if a.noCache {
 		add("Cache-Control", "no-cache")
 	}
 	add("Preference-Applied", a.prefer)
-	if !a.dataFirst {
+	if late {
 		add("DataServiceVersion", a.dataVersion)
 		add("Content-Type", a.contentType)
+	}
+	if early {
+		add("ETag", a.etag)
 	}
 	add("Location", a.location)
 	if a.status == http.StatusNoContent {
 		add("DataServiceId", a.location)
 	}
-	add("ETag", a.etag)
+	if early {
+		add("DataServiceVersion", a.dataVersion)
+	} else {
+		add("ETag", a.etag)
+	}
 	add("Allow", a.allow)
 	return append(to, a.next...)
 }

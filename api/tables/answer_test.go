@@ -50,8 +50,8 @@ func TestNoBodyIsNotNegotiated(t *testing.T) {
 	)+end)))
 	// In a batch of the Atom era failures are Atom's (13.5).
 	a := r.batch(set(op("DELETE", key("p", "1"), "", "Content-ID: 7"))+end, "x-ms-version", "2009-04-14")
-	require.Contains(t, a.body, "\r\nHTTP/1.1 404 Not Found\r\nContent-ID: 7\r\nCache-Control: no-cache\r\nDataServiceVersion: 1.0;\r\n"+
-		"Content-Type: application/xml\r\n\r\n<?xml version=\"1.0\" encoding=\"utf-8\" standalone=\"yes\"?><error xmlns=")
+	require.Contains(t, a.body, "\r\nHTTP/1.1 404 Not Found\r\nContent-ID: 7\r\nContent-Type: application/xml\r\n"+
+		"Cache-Control: no-cache\r\nDataServiceVersion: 1.0;\r\n\r\n<?xml version=\"1.0\" encoding=\"utf-8\" standalone=\"yes\"?><error xmlns=")
 	require.Contains(t, a.body, "<code>ResourceNotFound</code><message xml:lang=\"en-US\">0:The specified resource does not exist.</message></error>")
 }
 

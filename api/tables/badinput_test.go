@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 		{"GET", query("$format", "application/json;odata=verbose"), "", "415 JsonVerboseFormatNotSupported JSON Verbose format is not supported.", nil},
 		{"GET", query("$format", "image/png"), "", "415 MediaTypeNotSupported None of the provided media types are supported.", nil},
 		{"GET", "/acct/tbl", "", "415 AtomFormatNotSupported Atom format is not supported.", []string{"Accept", "application/atom+xml"}},
-		{"GET", "/acct/tbl", "", "415 JsonFormatNotSupported JSON format is not supported.", []string{"x-ms-version", "2012-02-12"}},
+		{"POST", "/acct/tbl", `{"PartitionKey":"p","RowKey":"s"}`, "415 JsonFormatNotSupported JSON format is not supported.", []string{"x-ms-version", "2012-02-12"}},
 		{"POST", "/acct/tbl", "<entry/>", "415 AtomFormatNotSupported Atom format is not supported.", []string{"Content-Type", "application/atom+xml"}},
 		{"POST", "/acct/tbl", "a=b", "415 MediaTypeNotSupported None of the provided media types are supported.", []string{"Content-Type", "text/plain"}},
 		{"GET", "/acct/nosuch()", "", "404 TableNotFound The table specified does not exist.", nil},

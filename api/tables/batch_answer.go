@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"antipode/api/protocol"
+	"antipode/api/tables/atom"
 	"antipode/api/tables/json"
 	"antipode/services/storageerr"
 	"antipode/services/tables"
@@ -48,7 +49,6 @@ func (b *batch) answerWrite(m *BatchAnswer, w *tables.Write, p part) error {
 	if err != nil {
 		return err
 	}
-	a.dataVersion = dataVersion1
 	if w.Op == tables.Insert {
 		a.dataVersion = dataVersion3
 	}
@@ -64,11 +64,11 @@ func (b *batch) answerFailure(m *BatchAnswer, f *failure) {
 }
 
 func (b *batch) answerError(m *BatchAnswer, p part, e *storageerr.Error) {
-	a := answer{status: e.Status, dataVersion: dataVersion3}
+	a := answer{status: e.Status, dataVersion: dataVersion3, atom: p.atom}
 	kind, contentType := protocol.BodyTableJSON, json.MinimalMetadata.ContentType()
 	switch {
 	case p.atom:
-		a.dataVersion, kind, contentType = dataVersion1, protocol.BodyTableAtom, "application/xml"
+		kind, contentType = protocol.BodyTableAtom, "application/xml"
 	case p.codec != nil:
 		contentType = p.codec.ContentType()
 	}
@@ -97,5 +97,9 @@ func (b *batch) runQuery(m *BatchAnswer) error {
 // answer appends an answer to that of the batch.
 func (b *batch) answer(m *BatchAnswer, p part, a answer) {
 	a.version, a.noCache, a.prefer = b.r.Version, true, p.prefer
+	a.atom = a.atom || p.codec == atom.Codec{}
+	if a.dataVersion == "" || a.atom || b.atomEra() {
+		a.dataVersion = dataVersion1
+	}
 	a.appendTo(m, p.contentID)
 }

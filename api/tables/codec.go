@@ -6,7 +6,7 @@ import (
 )
 
 // codec is one wire form of entities and tables. JSON at a level of metadata is one
-// (json.Level); Atom will be another. bodyCodec chooses it by Content-Type, negotiate by
+// (json.Level), Atom is another (atom.Codec). bodyCodec chooses it by Content-Type, negotiate by
 // Accept and $format.
 //
 // A feed is AppendFeedStart, AppendEntity or AppendTable for each row, and AppendFeedEnd. Its
@@ -21,9 +21,11 @@ type codec interface {
 	AppendEntity(dst []byte, set *odata.Set, at odata.Place, e tables.Entity) ([]byte, error)
 	AppendTable(dst []byte, set *odata.Set, at odata.Place, name string) []byte
 	AppendFeedStart(dst []byte, set *odata.Set) []byte
-	AppendFeedEnd(dst []byte) []byte
+	// AppendFeedEnd ends a feed of rows.
+	AppendFeedEnd(dst []byte, rows int) []byte
 
-	// FeedStartMax, TableMax and EntityMax are upper bounds of what is appended, in bytes.
+	// FeedStartMax, TableMax and EntityMax are upper bounds of what is appended, in bytes. The
+	// first has room for the end of an empty feed, too, the others for that of another one.
 	// EntityBound is closer than EntityMax, and costs as much as appending: it looks at each
 	// value.
 	FeedStartMax(set *odata.Set) int

@@ -3,6 +3,7 @@ package tables
 import (
 	"antipode/api/protocol"
 	"antipode/api/tables/odata"
+	"antipode/geo"
 )
 
 // AnswersBytesMax is the usual bound of documents held at once, in bytes.
@@ -14,7 +15,9 @@ const filterHeldPerByte = 32
 
 // show says what the documents of the answer show: entities of a table, or odata.Tables.
 func (c *call) show(table string) *odata.Set {
-	c.set = odata.Set{Base: c.r.Base, Account: string(c.r.Account.Name), Table: table, Select: c.in.selection}
+	c.set = odata.Set{
+		Base: c.r.Base, Account: string(c.r.Account.Name), Table: table, Updated: geo.TimestampOf(c.r.At), Select: c.in.selection,
+	}
 	return &c.set
 }
 

@@ -72,6 +72,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 	defer c.close()
 	a, err := c.serve(m)
 	a.version, a.noCache, a.prefer = r.Version, c.late, c.in.applied()
+	if r.Version < jsonSince {
+		a.dataVersion = dataVersion1
+	}
 	if err != nil {
 		a.contentType = c.in.contentType()
 		a.setHeaders(w.Header())

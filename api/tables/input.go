@@ -67,6 +67,9 @@ func (in *input) parse(v protocol.Version, s source) error {
 	if v < in.row.Since {
 		return storageerr.InvalidInput
 	}
+	if err := checkDataVersion(v, s.header); err != nil {
+		return err
+	}
 	in.parsePrefer(v, s)
 	if err := in.parseConditions(v, s); err != nil {
 		return err
@@ -78,7 +81,7 @@ func (in *input) parse(v protocol.Version, s source) error {
 		return nil
 	}
 	if v < protocol.Version20110818 && s.query.Has("$select") {
-		return storageerr.InvalidInput // protocol/table.md 11.4
+		return storageerr.InvalidInput // To show more than was asked for is another answer.
 	}
 	return in.handler.options(&in.options, s.query)
 }

@@ -1,9 +1,11 @@
 package tables
 
 import (
+	"errors"
 	"strings"
 
 	"antipode/api/protocol"
+	"antipode/api/tables/atom"
 	"antipode/api/tables/json"
 	"antipode/services/storageerr"
 )
@@ -27,9 +29,12 @@ const (
 )
 
 // negotiate chooses the codec of the answer from the effective version, the Accept
-// header and the decoded $format, which wins when it is not empty. Atom is not served
-// yet: where it is the only choice the error is AtomNotSupported.
+// header and the decoded $format, which wins when it is not empty. Before jsonSince the
+// answer is Atom, whatever is asked.
 func negotiate(version protocol.Version, accept, format string) (codec, error) {
+	if version < jsonSince {
+		return atom.Codec{}, nil // $format came with JSON.
+	}
 	text := accept
 	if format != "" {
 		text = format
@@ -37,38 +42,24 @@ func negotiate(version protocol.Version, accept, format string) (codec, error) {
 	if strings.TrimSpace(text) == "" {
 		text = "*/*"
 	}
-	if version < jsonSince {
-		first, _, _ := strings.Cut(text, ",")
-		if _, what := parseMedia(first); what == offerJSON || what == offerVerbose {
-			return nil, storageerr.JSONNotSupported
-		}
-		return nil, storageerr.AtomNotSupported
-	}
-	var xml, atom, verbose, anything bool
+	// Of a list the first supported type is taken.
+	var xml, wantsAtom, verbose bool
 	for part := range strings.SplitSeq(text, ",") {
 		level, what := parseMedia(part)
-		switch what {
-		case offerJSON:
+		switch {
+		case what == offerJSON:
 			return level, nil
-		case offerVerbose:
-			verbose = true
-		case offerAtom:
-			atom = true
-		case offerXML:
-			xml = true
-		case offerAny:
-			anything = true
-		}
-		// Of a list the first supported type is taken; Atom was one until atomUntil.
-		if version < atomUntil && (atom || xml || anything) {
-			return nil, storageerr.AtomNotSupported
-		}
-		if anything {
+		case version < atomUntil && (what == offerAtom || what == offerXML || what == offerAny):
+			return atom.Codec{}, nil
+		case what == offerAny:
 			return json.MinimalMetadata, nil
 		}
+		verbose = verbose || what == offerVerbose
+		wantsAtom = wantsAtom || what == offerAtom
+		xml = xml || what == offerXML
 	}
 	switch {
-	case atom:
+	case wantsAtom:
 		return nil, storageerr.AtomNotSupported
 	case xml:
 		return json.MinimalMetadata, nil
@@ -83,8 +74,12 @@ func negotiate(version protocol.Version, accept, format string) (codec, error) {
 // where the request's version is none: then Accept alone decides. accept is the header,
 // format the decoded $format.
 func AtomErrors(version protocol.Version, known bool, accept, format string) bool {
-	if known && (version < jsonSince || version >= atomUntil) {
-		return version < jsonSince
+	if known {
+		form, err := negotiate(version, accept, format)
+		if err != nil { // Where nothing is served that the client asks for: the default of the version.
+			return version < atomUntil && !errors.Is(err, storageerr.JSONVerboseNotSupport)
+		}
+		return form == atom.Codec{}
 	}
 	text := accept
 	if format != "" {
@@ -98,26 +93,32 @@ func AtomErrors(version protocol.Version, known bool, accept, format string) boo
 			return true
 		}
 	}
-	return known // While there were both, Atom was what a client got that did not choose.
+	return false
 }
 
-// bodyCodec chooses the codec of a request's body, which must be JSON of the kind that the
-// version takes. A body without a type is taken for JSON.
+// bodyCodec chooses the codec of a request's body, of the kinds that the version takes. A body
+// without a type is of the newest of them.
 func bodyCodec(version protocol.Version, contentType string) (codec, error) {
 	level, what := parseMedia(contentType)
 	if strings.TrimSpace(contentType) == "" {
-		what = offerJSON
+		if what = offerJSON; version < jsonSince {
+			what = offerAtom
+		}
 	}
 	switch what {
-	case offerJSON:
+	case offerJSON, offerVerbose:
 		if version < jsonSince {
 			return nil, storageerr.JSONNotSupported
 		}
+		if what == offerVerbose {
+			return nil, storageerr.JSONVerboseNotSupport
+		}
 		return level, nil
-	case offerVerbose:
-		return nil, storageerr.JSONVerboseNotSupport
 	case offerAtom, offerXML:
-		return nil, storageerr.AtomNotSupported
+		if version >= atomUntil {
+			return nil, storageerr.AtomNotSupported
+		}
+		return atom.Codec{}, nil
 	}
 	return nil, storageerr.MediaTypeNotSupported
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
+	"antipode/api/tables/atom"
 	"antipode/api/tables/json"
 	"antipode/services/storageerr"
 )
@@ -30,6 +31,9 @@ func TestAtomErrors(t *testing.T) {
 		{"2013-08-15", json, "", true, false},
 		{"2013-08-15", both, "", true, false},
 		{"2015-07-08", json, "atom", true, true},
+		{"2015-07-08", "*/*, " + json, "", true, true},
+		{"2015-07-08", "application/json;odata=verbose", "", true, false},
+		{"2015-07-08", "image/png", "", true, true},
 		{"2015-07-08", atom, "json", true, false},
 		{"2015-12-11", atom, "", true, false},
 		{"2019-02-02", atom, "atom", true, false},
@@ -72,14 +76,25 @@ func TestNegotiate(t *testing.T) {
 		{now, "application/json", "application/atom xml", nil, storageerr.AtomNotSupported},
 		{now, "", "junk", nil, storageerr.MediaTypeNotSupported},
 		{middle, "application/json;odata=nometadata", "", json.NoMetadata, nil},
-		{middle, "", "", nil, storageerr.AtomNotSupported},
-		{middle, "*/*", "", nil, storageerr.AtomNotSupported},
+		{middle, "", "", atom.Codec{}, nil},
+		{middle, "*/*", "", atom.Codec{}, nil},
+		{middle, "*/*,application/json", "", atom.Codec{}, nil},
+		{middle, "text/html,application/atom+xml,application/json", "", atom.Codec{}, nil},
+		{middle, "application/json;odata=verbose", "", nil, storageerr.JSONVerboseNotSupport},
+		{middle, "application/json;odata=verbose, application/atom+xml", "", atom.Codec{}, nil},
+		{middle, "text/html", "", nil, storageerr.MediaTypeNotSupported},
+		{middle, "application/json", "atom", atom.Codec{}, nil},
+		{middle, "application/json", "application/atom+xml", atom.Codec{}, nil},
+		{"2015-07-08", "application/atom+xml", "", atom.Codec{}, nil},
+		{"2015-12-11", "application/atom+xml", "", nil, storageerr.AtomNotSupported},
+		{"2015-12-11", "", "", json.MinimalMetadata, nil},
 		{middle, "application/json,*/*", "", json.MinimalMetadata, nil},
 		{middle, "*/*", "json", json.MinimalMetadata, nil},
-		{middle, "application/xml", "", nil, storageerr.AtomNotSupported},
-		{old, "application/json", "", nil, storageerr.JSONNotSupported},
-		{old, "application/atom+xml,application/xml", "", nil, storageerr.AtomNotSupported},
-		{"", "", "", nil, storageerr.AtomNotSupported},
+		{middle, "application/xml", "", atom.Codec{}, nil},
+		{old, "application/json", "", atom.Codec{}, nil},
+		{old, "image/png", "json", atom.Codec{}, nil},
+		{old, "application/atom+xml,application/xml", "", atom.Codec{}, nil},
+		{"", "", "", atom.Codec{}, nil},
 	} {
 		got, err := negotiate(tc.version, tc.accept, tc.format)
 		if got != tc.want || !errors.Is(err, tc.err) {
@@ -89,21 +104,30 @@ func TestNegotiate(t *testing.T) {
 	for _, tc := range []struct {
 		version     protocol.Version
 		contentType string
-		want        error
+		want        codec
+		err         error
 	}{
-		{now, "application/json", nil},
-		{now, "", nil},
-		{now, `application/json;charset="utf-8";odata=nometadata`, nil},
-		{now, "application/json;odata=verbose", storageerr.JSONVerboseNotSupport},
-		{now, "application/atom+xml;type=entry", storageerr.AtomNotSupported},
-		{now, "text/plain", storageerr.MediaTypeNotSupported},
-		{middle, "application/json", nil},
-		{middle, "application/atom+xml", storageerr.AtomNotSupported},
-		{old, "application/json", storageerr.JSONNotSupported},
-		{old, "application/atom+xml", storageerr.AtomNotSupported},
+		{now, "application/json", json.MinimalMetadata, nil},
+		{now, "", json.NoMetadata, nil},
+		{now, `application/json;charset="utf-8";odata=nometadata`, json.NoMetadata, nil},
+		{now, "application/json;odata=verbose", nil, storageerr.JSONVerboseNotSupport},
+		{now, "application/atom+xml;type=entry", nil, storageerr.AtomNotSupported},
+		{"2015-12-11", "application/atom+xml", nil, storageerr.AtomNotSupported},
+		{now, "text/plain", nil, storageerr.MediaTypeNotSupported},
+		{middle, "application/json", json.MinimalMetadata, nil},
+		{middle, "", json.NoMetadata, nil},
+		{middle, "application/json;odata=verbose", nil, storageerr.JSONVerboseNotSupport},
+		{middle, "application/atom+xml", atom.Codec{}, nil},
+		{old, "application/json", nil, storageerr.JSONNotSupported},
+		{old, "application/json;odata=verbose", nil, storageerr.JSONNotSupported},
+		{old, `application/atom+xml;type=entry;charset="utf-8"`, atom.Codec{}, nil},
+		{old, "application/xml", atom.Codec{}, nil},
+		{old, "text/plain", nil, storageerr.MediaTypeNotSupported},
+		{"", "", atom.Codec{}, nil},
 	} {
-		if _, err := bodyCodec(tc.version, tc.contentType); !errors.Is(err, tc.want) {
-			t.Errorf("%q %q: %v", tc.version, tc.contentType, err)
+		got, err := bodyCodec(tc.version, tc.contentType)
+		if got != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("%q %q: %v, %v", tc.version, tc.contentType, got, err)
 		}
 	}
 	if got := json.MinimalMetadata.ContentType(); got != "application/json;odata=minimalmetadata;streaming=true;charset=utf-8" {

@@ -164,7 +164,9 @@ func (p *page) begin() {
 	p.doc.Append(func(b []byte) []byte { return p.codec.AppendFeedStart(b, p.set) })
 }
 
-func (p *page) end() { p.doc.Append(p.codec.AppendFeedEnd) }
+func (p *page) end() {
+	p.doc.Append(func(b []byte) []byte { return p.codec.AppendFeedEnd(b, p.rows) })
+}
 
 // fill takes rows until the page is full. It walks through the ranges of the plan, and jumps over
 // what lies between.

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"encoding/json"
+	"encoding/xml"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -78,7 +79,11 @@ func serve(h *Handler) http.Handler {
 			if hr.ContentLength != 0 {
 				w.Header().Set("Connection", "close")
 			}
-			protocol.WriteError(w, hr, protocol.BodyTableJSON, req.ID, req.At, err)
+			kind := protocol.BodyTableJSON
+			if AtomErrors(req.Version, true, hr.Header.Get("Accept"), req.Query.Get("$format")) {
+				kind = protocol.BodyTableAtom
+			}
+			protocol.WriteError(w, hr, kind, req.ID, req.At, err)
 			protocol.Linger(w, hr)
 		}
 	})
@@ -92,10 +97,18 @@ type received struct {
 	request *http.Request
 }
 
-// failureOf is the code and the message, without the lines about the request, of a JSON
-// error.
+// failureOf is the code and the message, without the lines about the request, of an error.
 func failureOf(t *testing.T, body string) (code, message string) {
 	t.Helper()
+	if strings.HasPrefix(body, "<") {
+		var doc struct {
+			XMLName xml.Name `xml:"http://schemas.microsoft.com/ado/2007/08/dataservices/metadata error"`
+			Code    string   `xml:"code"`
+			Message string   `xml:"message"`
+		}
+		require.NoError(t, xml.Unmarshal([]byte(body), &doc), body)
+		return doc.Code, doc.Message
+	}
 	var doc struct {
 		Error struct {
 			Code    string

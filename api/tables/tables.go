@@ -72,8 +72,9 @@ func (c *call) queryTables() (a answer, err error) {
 		return a, err
 	}
 	doc.Append(func(b []byte) []byte { return form.AppendFeedStart(b, set) })
+	rows, next := 0, ""
 	if c.in.top > 0 {
-		next, err := c.tablePage(doc, set)
+		rows, next, err = c.tablePage(doc, set)
 		if err != nil {
 			return a, err
 		}
@@ -81,14 +82,14 @@ func (c *call) queryTables() (a answer, err error) {
 			a.next = []Field{{Name: "X-Ms-Continuation-Nexttablename", Value: odata.EncodeToken(next)}}
 		}
 	}
-	doc.Append(form.AppendFeedEnd)
+	doc.Append(func(b []byte) []byte { return form.AppendFeedEnd(b, rows) })
 	a.status, a.contentType, a.document = http.StatusOK, form.ContentType(), doc
 	return a, nil
 }
 
 // tablePage appends the tables of a page from one snapshot of the catalog. The first one
 // always fits: a document's first window holds it.
-func (c *call) tablePage(doc *protocol.Document, set *odata.Set) (next string, err error) {
+func (c *call) tablePage(doc *protocol.Document, set *odata.Set) (rows int, next string, err error) {
 	form, wanted, names := c.in.codec, c.in.filter, c.in.filter.TableBounds()
 	page := catalog.Listing{
 		Service: geo.Table, Account: c.r.Account.Name, From: c.in.nextTable,
@@ -96,12 +97,12 @@ func (c *call) tablePage(doc *protocol.Document, set *odata.Set) (next string, e
 	}
 	snap, err := ranges.Snapshot(c.ctx, c.reader(), c.Stamp.Route().Catalog())
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	rows, budget := 0, c.newBudget()
+	budget := c.newBudget()
 	defer budget.End()
-	return catalog.Page(c.ctx, snap, page, budget, func(t *catalog.Container) (bool, error) {
+	next, err = catalog.Page(c.ctx, snap, page, budget, func(t *catalog.Container) (bool, error) {
 		ok, work := wanted.MatchTable(t.Name)
 		if _, err := budget.Spend(c.ctx, work); !ok || err != nil {
 			return true, err
@@ -113,4 +114,5 @@ func (c *call) tablePage(doc *protocol.Document, set *odata.Set) (next string, e
 		rows++
 		return true, nil
 	})
+	return rows, next, err
 }

@@ -49,13 +49,7 @@ func (l Level) DecodeEntity(body []byte, mode odata.Mode) (odata.Incoming, error
 		return odata.Incoming{}, err
 	}
 	if mode == odata.Insert {
-		if !in.HasPK || !in.HasRK {
-			return odata.Incoming{}, storageerr.PropertiesNeedValue
-		}
-		if err := entity.ValidateKey(entity.PartitionKey, in.PK); err != nil {
-			return odata.Incoming{}, err
-		}
-		if err := entity.ValidateKey(entity.RowKey, in.RK); err != nil {
+		if err := in.CheckKeys(); err != nil {
 			return odata.Incoming{}, err
 		}
 	}

@@ -1,8 +1,6 @@
 package json
 
 import (
-	"encoding/base64"
-	"strconv"
 	"strings"
 
 	"antipode/api/tables/edm"
@@ -74,7 +72,7 @@ func (l Level) AppendFeedStart(dst []byte, set *odata.Set) []byte {
 }
 
 // AppendFeedEnd closes a feed.
-func (l Level) AppendFeedEnd(dst []byte) []byte { return append(dst, "]}"...) }
+func (l Level) AppendFeedEnd(dst []byte, _ int) []byte { return append(dst, "]}"...) }
 
 func (a encoder) appendTableMembers(dst []byte, name string) []byte {
 	if a.level == FullMetadata {
@@ -217,31 +215,15 @@ func (a encoder) appendProperty(dst []byte, p entity.Property) []byte {
 	switch p.Type {
 	case entity.String:
 		return appendQuoted(dst, p.Value)
-	case entity.Int32:
-		return strconv.AppendInt(dst, int64(p.Int32()), 10)
-	case entity.Boolean:
-		if p.Boolean() {
-			return append(dst, "true"...)
-		}
-		return append(dst, "false"...)
+	case entity.Int32, entity.Boolean:
+		return edm.AppendValue(dst, p)
 	case entity.Double:
 		if word == "" {
 			return edm.AppendDouble(dst, p.Double())
 		}
 		return appendQuoted(dst, word)
 	}
-	dst = append(dst, '"')
-	switch p.Type {
-	case entity.Int64:
-		dst = strconv.AppendInt(dst, p.Int64(), 10)
-	case entity.DateTime:
-		dst = edm.AppendDateTime(dst, p.DateTime(), ":")
-	case entity.GUID:
-		dst = edm.AppendGUID(dst, p.GUID())
-	case entity.Binary:
-		dst = base64.StdEncoding.AppendEncode(dst, p.Value)
-	}
-	return append(dst, '"')
+	return append(edm.AppendValue(append(dst, '"'), p), '"')
 }
 
 func appendAnnotation(dst []byte, p entity.Property) []byte {

@@ -332,7 +332,7 @@ func TestAnswer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got = level.AppendFeedEnd(got); string(got) != want[1] || !json.Valid(got) {
+		if got = level.AppendFeedEnd(got, 2); string(got) != want[1] || !json.Valid(got) {
 			t.Errorf("%s feed:\n got %s\nwant %s", level, got, want[1])
 		}
 	}
@@ -358,11 +358,11 @@ func TestAnswerTables(t *testing.T) {
 		if got := level.AppendTable(nil, set, odata.Alone, "T"); string(got) != want[0] {
 			t.Errorf("%s: %s", level, got)
 		}
-		list := level.AppendFeedEnd(level.AppendTable(level.AppendTable(level.AppendFeedStart(nil, set), set, odata.First, "T"), set, odata.Later, "T"))
+		list := level.AppendFeedEnd(level.AppendTable(level.AppendTable(level.AppendFeedStart(nil, set), set, odata.First, "T"), set, odata.Later, "T"), 2)
 		if string(list) != want[1] {
 			t.Errorf("%s: %s", level, list)
 		}
-		if empty := level.AppendFeedEnd(level.AppendFeedStart(nil, set)); !json.Valid(empty) {
+		if empty := level.AppendFeedEnd(level.AppendFeedStart(nil, set), 0); !json.Valid(empty) {
 			t.Errorf("empty list: %s", empty)
 		}
 	}

@@ -1,11 +1,6 @@
 package json
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/binary"
-	"math"
-
 	"antipode/api/tables/edm"
 	"antipode/api/tables/odata"
 	"antipode/services/storageerr"
@@ -65,13 +60,38 @@ func addMember(b *entity.Builder, m *member) error {
 	if m.val.escaped {
 		text = appendText(unescaped[:0], text)
 	}
-	switch typ {
-	case entity.String, entity.Boolean:
-		return addPlain(b, m, typ, text)
-	case entity.GUID, entity.Binary, entity.DateTime:
-		return addText(b, m, typ, text)
+	if !fits(m.val.kind, typ) {
+		return storageerr.InvalidInput
 	}
-	return addNumber(b, m, typ, text)
+	p := entity.Property{Name: m.name, Type: typ, Value: text}
+	var buf [256]byte
+	var err error
+	switch {
+	case typ == entity.String:
+	case m.val.kind == kindString, typ != entity.Boolean:
+		p.Value, err = edm.ParseValue(buf[:0], m.name, typ, text)
+	default:
+		p.Value = edm.AppendBoolean(buf[:0], m.val.kind == kindTrue)
+	}
+	if err != nil {
+		return err
+	}
+	return b.Add(p)
+}
+
+// fits reports whether JSON may write a value of the type as one of the kind. A string may be of any.
+func fits(k kind, typ entity.Type) bool {
+	switch k {
+	case kindString:
+		return true
+	case kindTrue, kindFalse:
+		return typ == entity.Boolean
+	case kindNumber:
+		return typ == entity.Double
+	case kindInteger:
+		return typ == entity.Double || typ == entity.Int32 || typ == entity.Int64
+	}
+	return false
 }
 
 // plainType is the type of a value without annotation.
@@ -87,100 +107,4 @@ func plainType(v value) entity.Type {
 		}
 	}
 	return entity.Double
-}
-
-func addPlain(b *entity.Builder, m *member, typ entity.Type, text []byte) error {
-	p := entity.Property{Name: m.name, Type: typ, Value: text}
-	if typ == entity.String {
-		if m.val.kind != kindString {
-			return storageerr.InvalidInput
-		}
-		return b.Add(p)
-	}
-	on := m.val.kind == kindTrue
-	if m.val.kind == kindString {
-		switch {
-		case bytes.EqualFold(text, []byte("true")), string(text) == "1":
-			on = true
-		case !bytes.EqualFold(text, []byte("false")) && string(text) != "0":
-			return storageerr.InvalidInput
-		}
-	} else if m.val.kind != kindTrue && m.val.kind != kindFalse {
-		return storageerr.InvalidInput
-	}
-	var bit [1]byte
-	if on {
-		bit[0] = 1
-	}
-	p.Value = bit[:]
-	return b.Add(p)
-}
-
-// addText adds a value of a type that JSON can only write as a string.
-func addText(b *entity.Builder, m *member, typ entity.Type, text []byte) error {
-	if m.val.kind != kindString {
-		return storageerr.InvalidInput
-	}
-	p := entity.Property{Name: m.name, Type: typ}
-	switch typ {
-	case entity.GUID:
-		g, ok := edm.ParseGUID(text)
-		if !ok {
-			return storageerr.InvalidInput
-		}
-		p.Value = g[:]
-		return b.Add(p)
-	case entity.DateTime:
-		ticks, ok := edm.ParseDateTime(text)
-		if !ok {
-			return storageerr.InvalidInput
-		}
-		if ticks < entity.TicksMin || ticks > entity.TicksMax {
-			return edm.DateTimeOutOfRange(m.name, ticks)
-		}
-		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], uint64(ticks))
-		p.Value = w[:]
-		return b.Add(p)
-	}
-	var buf [256]byte
-	decoded, err := base64.StdEncoding.AppendDecode(buf[:0], text)
-	if err != nil {
-		return storageerr.InvalidInput
-	}
-	p.Value = decoded
-	return b.Add(p)
-}
-
-func addNumber(b *entity.Builder, m *member, typ entity.Type, text []byte) error {
-	var w [8]byte
-	p := entity.Property{Name: m.name, Type: typ, Value: w[:]}
-	switch m.val.kind {
-	case kindTrue, kindFalse:
-		return storageerr.InvalidInput
-	case kindNumber:
-		if typ != entity.Double {
-			return storageerr.InvalidInput
-		}
-	}
-	var ok bool
-	switch typ {
-	case entity.Double:
-		var v float64
-		v, ok = edm.ParseDouble(text)
-		binary.LittleEndian.PutUint64(w[:], math.Float64bits(v))
-	case entity.Int64:
-		var v int64
-		v, ok = edm.ParseInteger(text, 64)
-		binary.LittleEndian.PutUint64(w[:], uint64(v))
-	case entity.Int32:
-		var v int64
-		v, ok = edm.ParseInteger(text, 32)
-		binary.LittleEndian.PutUint32(w[:], uint32(v))
-		p.Value = w[:4]
-	}
-	if !ok {
-		return storageerr.InvalidInput
-	}
-	return b.Add(p)
 }

@@ -1,5 +1,11 @@
 package odata
 
+import (
+	"antipode/geo"
+	"antipode/services/storageerr"
+	"antipode/services/tables/entity"
+)
+
 // Mode says what the keys in a body mean.
 type Mode byte
 
@@ -20,6 +26,17 @@ type Incoming struct {
 	Props []byte
 }
 
+// CheckKeys refuses an entity that is to be inserted and has not both keys, each a legal one.
+func (in *Incoming) CheckKeys() error {
+	if !in.HasPK || !in.HasRK {
+		return storageerr.PropertiesNeedValue
+	}
+	if err := entity.ValidateKey(entity.PartitionKey, in.PK); err != nil {
+		return err
+	}
+	return entity.ValidateKey(entity.RowKey, in.RK)
+}
+
 // Tables is the name of the set of an account's tables.
 const Tables = "Tables"
 
@@ -31,6 +48,8 @@ type Set struct {
 	Account string
 	// Table is the name as stored, or Tables.
 	Table string
+	// Updated is the time of the answer, which an Atom document shows.
+	Updated geo.Timestamp
 	// Select limits what an entity shows; nil shows everything.
 	Select *Selection
 }
