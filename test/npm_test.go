@@ -20,11 +20,12 @@ type npmScript struct {
 	style   style
 }
 
-// npmScripts are the JavaScript clients' half of TestSDK. The old client resolves no
+// npmScripts are the JavaScript clients' half of TestSDK. azure-storage 2.10.7 resolves no
 // *.localhost.
 func npmScripts() map[string]npmScript {
 	return map[string]npmScript{
-		"tables.mjs": {geo.Table, hostStyle}, "old-tables.cjs": {geo.Table, pathStyle}, "blobs.mjs": {geo.Blob, hostStyle}, "old-blobs.cjs": {geo.Blob, pathStyle},
+		"tables.mjs": {geo.Table, hostStyle}, "old-tables.cjs": {geo.Table, pathStyle},
+		"tables-2013.cjs": {geo.Table, hostStyle}, "tables-2014.cjs": {geo.Table, hostStyle}, "blobs.mjs": {geo.Blob, hostStyle}, "old-blobs.cjs": {geo.Blob, pathStyle},
 		"queues.mjs": {geo.Queue, hostStyle}, "old-queues.cjs": {geo.Queue, pathStyle},
 	}
 }
@@ -36,10 +37,11 @@ func testNPM(t *testing.T, p *devproc.Process) {
 	for name := range npmScripts() {
 		names = append(names, name)
 	}
-	dir := npmFolder(t, names...)
+	dir := npmFolder(t, append(names, generations)...)
 	for name, s := range npmScripts() {
 		t.Run(name, func(t *testing.T) { runScript(t, p, dir, name, s) })
 	}
+	t.Run("generations", func(t *testing.T) { testGenerations(t, p, dir) })
 }
 
 // npmFolder returns a folder with scripts and the packages that the lock file names.
@@ -59,12 +61,13 @@ func npmFolder(t *testing.T, scripts ...string) string {
 	return dir
 }
 
-func runScript(t *testing.T, p *devproc.Process, dir, name string, s npmScript) {
+// runScript runs a script with variables of its own in its environment.
+func runScript(t *testing.T, p *devproc.Process, dir, name string, s npmScript, variables ...string) {
 	ctx, cancel := contextFor(t, 2*time.Minute)
 	defer cancel()
 	script := exec.CommandContext(ctx, "node", name)
 	script.Dir = dir
-	script.Env = append(os.Environ(),
+	script.Env = append(append(os.Environ(), variables...),
 		"PRIMARY="+endpoint(p, s.style, s.service, false),
 		"SECONDARY="+endpoint(p, s.style, s.service, true),
 		"ACCOUNT="+string(rest.DevAccount), "KEY="+rest.DevKey)
