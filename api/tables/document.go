@@ -16,7 +16,8 @@ const filterHeldPerByte = 32
 // show says what the documents of the answer show: entities of a table, or odata.Tables.
 func (c *call) show(table string) *odata.Set {
 	c.set = odata.Set{
-		Base: c.r.Base, Account: string(c.r.Account.Name), Table: table, Updated: geo.TimestampOf(c.r.At), Select: c.in.selection,
+		Base: c.r.Base, Account: string(c.r.Account.Name), Table: table, Select: c.in.selection,
+		Updated: geo.TimestampOf(c.r.At),
 	}
 	return &c.set
 }

@@ -127,6 +127,7 @@ func TestVersions(t *testing.T) {
 			return r.doAtom(v, http.MethodGet, at, "", "DataServiceVersion", "", "MaxDataServiceVersion", "")
 		}},
 		"bad DSV": {"2016-05-31", header, "", func(v string) received { return r.doAtom(v, http.MethodGet, at, "", "DataServiceVersion", "x.0;") }},
+		"DSV 1.5": {"2016-05-31", header, "", func(v string) received { return r.doAtom(v, http.MethodGet, at, "", "DataServiceVersion", "1.5") }},
 		"DSV 4":   {"2016-05-31", header, "", func(v string) received { return r.doAtom(v, http.MethodGet, at, "", "DataServiceVersion", "4.0") }},
 	} {
 		require.Equal(t, http.StatusNoContent, r.do(http.MethodPut, at, `{"v":"x"}`).status)
@@ -181,9 +182,15 @@ func TestBothFormats(t *testing.T) {
 	require.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
 	at := "/acct/" + key("p", "2")
 	for _, tc := range []struct{ target, accept, want string }{
-		{at, "", "<?xml"}, {at, "*/*", "<?xml"}, {at, "application/xml", "<?xml"}, {at, "application/json", "{"},
-		{at + "?$format=atom", "application/json", "<?xml"}, {at + "?$format=application/atom%2Bxml", "application/json", "<?xml"},
-		{at + "?$format=json", "application/atom+xml", "{"}, {"/acct/" + key("p", "3"), "*/*", "<?xml"}, {"/acct/" + key("p", "3"), "application/json", "{"},
+		{at, "", "<?xml"},
+		{at, "*/*", "<?xml"},
+		{at, "application/xml", "<?xml"},
+		{at, "application/json", "{"},
+		{at + "?$format=atom", "application/json", "<?xml"},
+		{at + "?$format=application/atom%2Bxml", "application/json", "<?xml"},
+		{at + "?$format=json", "application/atom+xml", "{"},
+		{"/acct/" + key("p", "3"), "*/*", "<?xml"},
+		{"/acct/" + key("p", "3"), "application/json", "{"},
 	} {
 		a := send(tc.target, "", "", tc.accept)
 		require.True(t, strings.HasPrefix(a.body, tc.want), "%+v: %s", tc, a.body)
@@ -231,9 +238,11 @@ func TestAtomBatch(t *testing.T) {
 		"Content-Type", batchType)
 	require.Contains(t, a.body, "HTTP/1.1 404 Not Found\r\nContent-ID: 2\r\nContent-Type: application/xml\r\nCache-Control: no-cache\r\nDataServiceVersion: 1.0;\r\n\r\n<?xml")
 	require.Contains(t, a.body, `<code>ResourceNotFound</code><message xml:lang="en-US">1:The specified resource does not exist.</message>`)
-	a = r.doAtom("2011-08-18", http.MethodPost, "/acct/$batch", set(part("PUT", key("p", "6"), atomBody(""), 1))+end, "Content-Type", batchType)
+	a = r.doAtom("2011-08-18", http.MethodPost, "/acct/$batch", set(part("PUT", key("p", "6"), atomBody(""), 1), part("POST", "tbl", atomEntity("p", "7", ""), 2))+end,
+		"Content-Type", batchType, "Prefer", "return-no-content")
 	require.Contains(t, a.body, "HTTP/1.1 204 No Content\r\nContent-ID: 1\r\n")
-	require.Equal(t, []string{"p/1=a", "p/2=b", "p/3=old", "p/6"}, r.rows("tbl"))
+	require.Contains(t, a.body, "Content-ID: 2\r\nCache-Control: no-cache\r\nPreference-Applied: return-no-content\r\nDataServiceVersion: 1.0;\r\nLocation: ")
+	require.Equal(t, []string{"p/1=a", "p/2=b", "p/3=old", "p/6", "p/7"}, r.rows("tbl"))
 }
 
 // The format is of each operation (13.1): Atom and JSON in one transaction, and a part in a form
@@ -280,4 +289,40 @@ func TestAtomBatchQuery(t *testing.T) {
 	got = send("GET /" + key("p", "none") + " HTTP/1.1\r\n")
 	require.Contains(t, got, `HTTP/1.1 404 Not Found`)
 	require.Contains(t, got, `<code>ResourceNotFound</code><message xml:lang="en-US">0:`)
+}
+
+// Bad Atom gets the errors of JSON, and changes nothing.
+func TestAtomRefusals(t *testing.T) {
+	r := newRig(t)
+	at := "/acct/" + key("p", "r")
+	require.Equal(t, http.StatusNoContent, r.do(http.MethodPut, at, `{"v":"old"}`).status)
+	var many, large strings.Builder
+	for i := range 253 {
+		fmt.Fprintf(&many, "<d:p%d>x</d:p%d>", i, i)
+	}
+	for i := range 17 {
+		fmt.Fprintf(&large, "<d:p%d>%s</d:p%d>", i, strings.Repeat("x", 32768), i)
+	}
+	before := r.state()
+	for name, tc := range map[string]struct{ method, target, body, want string }{
+		"no body":        {http.MethodPost, "/acct/tbl", "", "400 InvalidInput"},
+		"no XML":         {http.MethodPost, "/acct/tbl", `{"PartitionKey":"p","RowKey":"s"}`, "400 InvalidInput"},
+		"DTD":            {http.MethodPost, "/acct/tbl", `<!DOCTYPE entry>` + atomEntity("p", "s", "")[55:], "400 InvalidInput"},
+		"no RowKey":      {http.MethodPost, "/acct/tbl", atomBody("<d:PartitionKey>p</d:PartitionKey>"), "400 PropertiesNeedValue"},
+		"bad key":        {http.MethodPost, "/acct/tbl", atomEntity("p", "a#b", ""), "400 OutOfRangeInput"},
+		"there":          {http.MethodPost, "/acct/tbl", atomEntity("p", "r", ""), "409 EntityAlreadyExists"},
+		"bad value":      {http.MethodPut, at, atomBody(`<d:v m:type="Edm.Guid">x</d:v>`), "400 InvalidInput"},
+		"too many":       {"MERGE", at, atomBody(many.String()), "400 TooManyProperties"},
+		"too large":      {http.MethodPut, at, atomBody(large.String()), "400 EntityTooLarge"},
+		"body too large": {http.MethodPut, at, atomBody(strings.Repeat(" ", bodyMax)), "413 RequestBodyTooLarge"},
+		"no table":       {http.MethodPost, "/acct/nosuch", atomEntity("p", "r", ""), "404 TableNotFound"},
+		"bad name":       {http.MethodPost, "/acct/Tables", atomBody("<d:TableName>a-b</d:TableName>"), "400 InvalidResourceName"},
+		"no name":        {http.MethodPost, "/acct/Tables", atomBody(""), "400 InvalidInput"},
+		"same name":      {http.MethodPost, "/acct/Tables", atomBody("<d:TableName>TBL</d:TableName>"), "409 TableAlreadyExists"},
+	} {
+		a := r.doAtom("2011-08-18", tc.method, tc.target, tc.body)
+		code, _ := failureOf(t, a.body)
+		require.Equal(t, tc.want, fmt.Sprint(a.status, " ", code), name)
+		require.Equal(t, before, r.state(), name)
+	}
 }

@@ -26,8 +26,6 @@ func (Codec) DecodeEntity(body []byte, mode odata.Mode) (in odata.Incoming, err 
 	var buf [256]byte
 	err = properties(body, func(p property) error {
 		switch p.name {
-		case entity.Timestamp:
-			return nil
 		case entity.PartitionKey:
 			in.PK, in.HasPK, err = p.key()
 			return err
@@ -112,7 +110,7 @@ func (p property) value() []byte {
 	return bytes.Trim(p.text, white)
 }
 
-// properties calls add with each property of an entry in its order. Anything else in it is
+// properties calls add with each property of an entry but Timestamp, in their order. Anything else in it is
 // ignored. An error is that of add or a row of storageerr.
 func properties(body []byte, add func(property) error) error {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
@@ -157,7 +155,7 @@ func (r *reader) list(e *xml.StartElement, found *bool, add func(property) error
 	*found = true
 	seen := make(map[string]struct{})
 	return r.children(func(e *xml.StartElement) error {
-		if e.Name.Space != dataSpace {
+		if e.Name.Space != dataSpace || e.Name.Local == entity.Timestamp { // Which is of any shape.
 			return r.skip()
 		}
 		if len(seen) == propertiesMax {
@@ -188,9 +186,6 @@ func (r *reader) property(e *xml.StartElement) (p property, err error) {
 		case "null":
 			p.null = a.Value == "1" || strings.EqualFold(a.Value, "true")
 		}
-	}
-	if p.name == entity.Timestamp { // Of any shape.
-		return p, r.skip()
 	}
 	p.text, err = r.only()
 	return p, err

@@ -23,7 +23,7 @@ const (
 )
 
 // everyType has one property of each type.
-func everyType(t *testing.T) []byte {
+func everyType(t testing.TB) []byte {
 	t.Helper()
 	b := entity.Build(nil)
 	for _, err := range []error{

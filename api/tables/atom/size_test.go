@@ -92,3 +92,26 @@ func TestBoundsOfTheLargest(t *testing.T) {
 	list := Codec{}.AppendFeedEnd(Codec{}.AppendFeedStart(nil, blogs()), 0)
 	require.Less(t, Codec{}.FeedStartMax(blogs()), 5*len(list))
 }
+
+func BenchmarkAppendEntity(b *testing.B) {
+	e := tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: everyType(b)}
+	set := blogs()
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		dst, _ = Codec{}.AppendEntity(dst[:0], set, odata.InFeed(1), e)
+	}
+	b.SetBytes(int64(len(dst)))
+}
+
+func BenchmarkDecodeEntity(b *testing.B) {
+	body, err := Codec{}.AppendEntity(nil, blogs(), odata.Alone, tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: everyType(b)})
+	require.NoError(b, err)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := (Codec{}).DecodeEntity(body, odata.Insert); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
