@@ -53,26 +53,26 @@ func (a *answer) fields(to []Field) []Field {
 	if a.version >= protocol.Version20130815 {
 		add("X-Content-Type-Options", "nosniff")
 	}
-	early, late := !a.dataFirst && a.atom, !a.dataFirst && !a.atom
-	if early {
+	inAtom := a.atom && !a.dataFirst // The order of 2009.
+	if inAtom {
 		add("Content-Type", a.contentType)
 	}
 	if a.noCache {
 		add("Cache-Control", "no-cache")
 	}
 	add("Preference-Applied", a.prefer)
-	if late {
+	switch {
+	case inAtom:
+		add("ETag", a.etag)
+	case !a.dataFirst:
 		add("DataServiceVersion", a.dataVersion)
 		add("Content-Type", a.contentType)
-	}
-	if early {
-		add("ETag", a.etag)
 	}
 	add("Location", a.location)
 	if a.status == http.StatusNoContent {
 		add("DataServiceId", a.location)
 	}
-	if early {
+	if inAtom {
 		add("DataServiceVersion", a.dataVersion)
 	} else {
 		add("ETag", a.etag)

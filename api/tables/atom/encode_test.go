@@ -152,6 +152,16 @@ func TestAppendText(t *testing.T) {
 	}
 }
 
+// White space at either end of a value is marked (7).
+func TestAppendString(t *testing.T) {
+	for value, want := range map[string]string{
+		"x": "<d:n>x</d:n>", "": "<d:n></d:n>", "a b": "<d:n>a b</d:n>", " x": `<d:n xml:space="preserve"> x</d:n>`,
+		"x\n": "<d:n xml:space=\"preserve\">x\n</d:n>", "\r": `<d:n xml:space="preserve">&#13;</d:n>`,
+	} {
+		require.Equal(t, want, string(appendString(nil, "n", value)))
+	}
+}
+
 // requireXML requires a document to be well-formed.
 func requireXML(t require.TestingT, doc []byte) {
 	d := xml.NewDecoder(strings.NewReader(string(doc)))

@@ -12,7 +12,7 @@ const (
 	fixedBytes = 3 << 9
 	// memberBytes is above what a property takes besides its name, in both of its tags, and a value
 	// of variable size.
-	memberBytes = 112
+	memberBytes = 64
 	// The longest that a byte becomes: of a text, of an attribute, and of a key in a path.
 	textBytes      = 5
 	attributeBytes = 6
