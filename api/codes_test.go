@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -72,18 +73,26 @@ type coded struct {
 	request string
 	body    string
 	headers []string
+	// sas are the parameters of a shared access signature, in place of a key.
+	sas string
+}
+
+// by is the request under a signature of today with these parameters besides.
+func (c coded) by(sas string) coded {
+	c.sas = "se=2999-01-01&" + sas
+	return c
 }
 
 func table(request, body string, headers ...string) coded {
-	return coded{geo.Table, request, body, headers}
+	return coded{service: geo.Table, request: request, body: body, headers: headers}
 }
 
 func queue(request, body string, headers ...string) coded {
-	return coded{geo.Queue, request, body, headers}
+	return coded{service: geo.Queue, request: request, body: body, headers: headers}
 }
 
 func blob(request, body string, headers ...string) coded {
-	return coded{geo.Blob, request, body, headers}
+	return coded{service: geo.Blob, request: request, body: body, headers: headers}
 }
 
 const (
@@ -188,6 +197,12 @@ func codeRequests() map[string]coded {
 		"AtomNotSupported":      table("GET /acct/tbl", "", "Accept", "application/atom+xml"),
 		"JSONVerboseNotSupport": table("GET /acct/tbl", "", "Accept", "application/json;odata=verbose"),
 		"JSONNotSupported":      table("POST /acct/tbl", `{"PartitionKey":"p","RowKey":"s"}`, "x-ms-version", "2012-02-12"),
+		"NotAuthorized":         queue("GET /acct/que?comp=acl", "").by("sv=2020-02-10&ss=q&srt=sco&sp=rwdlacup"),
+		"PermissionMismatch":    queue("GET /acct/que/messages?peekonly=true", "").by("sv=2020-02-10&sp=aup"),
+		"ResourceTypeMismatch":  queue("GET /acct/?comp=list", "").by("sv=2020-02-10&ss=q&srt=co&sp=rwdlacup"),
+		"ServiceMismatch":       queue("GET /acct/?comp=list", "").by("sv=2020-02-10&ss=bt&srt=sco&sp=rwdlacup"),
+		"SourceIPMismatch":      queue("GET /acct/que/messages?peekonly=true", "").by("sv=2020-02-10&sp=r&sip=10.0.0.1"),
+		"ProtocolMismatch":      queue("GET /acct/que/messages?peekonly=true", "").by("sv=2020-02-10&sp=r&spr=https"),
 		"MediaTypeNotSupported": table("GET /acct/tbl", "", "Accept", "image/png"),
 		"BatchTooLong":          batch(change(manyKeys(101)...)),
 		"BatchPartitionsDiffer": batch(change("p/1", "q/1")),
@@ -200,6 +215,7 @@ func codeRequests() map[string]coded {
 		"ContainerNotFound":          blob("GET /acct/none/b", ""),
 		"ContainerBeingDeleted":      blob("PUT /acct/gone?restype=container", ""),
 		"BlobAlreadyExists":          blob("PUT /acct/cont/there", "x", "x-ms-blob-type", blockBlob, "If-None-Match", "*"),
+		"UnauthorizedBlobOverwrite":  blob("PUT /acct/cont/there", "x", "x-ms-blob-type", blockBlob).by("sv=2020-02-10&sr=c&sp=c"),
 		"BlobNotFound":               blob("GET /acct/cont/none", ""),
 		"InvalidRange":               blob("GET /acct/cont/there", "", "x-ms-range", "bytes=9-"),
 		"InvalidBlobOrBlock":         blob("PUT /acct/cont/blocks?comp=block&blockid=AAAA", "x"),
@@ -310,6 +326,10 @@ func (c coded) signed(t *testing.T, urls map[geo.Service]string) *http.Request {
 	}
 	account, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	name, _ := geo.SplitSecondary(account)
+	if c.sas != "" {
+		c.signSAS(t, r, name)
+		return r
+	}
 	require.NoError(t, auth.Sign(r, c.service, name, key, clock.System{}.Now()))
 	switch authorization {
 	case "":
@@ -319,6 +339,20 @@ func (c coded) signed(t *testing.T, urls map[geo.Service]string) *http.Request {
 		r.Header.Set("Authorization", authorization)
 	}
 	return r
+}
+
+// signSAS adds a shared access signature to the request's query.
+func (c coded) signSAS(t *testing.T, r *http.Request, account geo.Account) {
+	t.Helper()
+	params, err := url.ParseQuery(c.sas)
+	require.NoError(t, err)
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	container, object, _ := strings.Cut(path, "/")
+	container, _, _ = strings.Cut(container, "(")
+	on := auth.Resource{Container: container, Blob: object}
+	signed, err := auth.SignSAS(protocol.Target{Service: c.service, Account: account}, on, params, key)
+	require.NoError(t, err)
+	r.URL.RawQuery = strings.TrimPrefix(r.URL.RawQuery+"&"+signed, "&")
 }
 
 // Every error of the table reaches a client: by the request that stands beside it, with its

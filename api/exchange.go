@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"antipode/api/auth"
 	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/routing"
@@ -33,8 +34,10 @@ type exchange struct {
 	op, code string
 	// entered is how often the request is counted as one of its account's under way: the first time counts.
 	entered int
-	// signer is the account whose keys the signature was compared with, refusal the outcome.
+	// signer is the account whose keys the signature was compared with, refusal the outcome. sas is the signature if it
+	// is a right one and a shared access signature.
 	signer  *catalog.Account
+	sas     *auth.SAS
 	refusal error
 }
 
@@ -127,7 +130,7 @@ func (x *exchange) errorFormat() protocol.BodyFormat {
 		return protocol.BodyTableXML
 	}
 	h := x.r.Header
-	version, err := protocol.ServiceVersion(geo.Table, h.Get(protocol.HeaderVersion), h.Get("Authorization") != "")
+	version, err := auth.Version(geo.Table, h, x.req.Query)
 	if tables.AtomErrors(version, err == nil, h.Get("Accept"), x.req.Query.Get("$format")) {
 		return protocol.BodyTableAtom
 	}
@@ -155,9 +158,7 @@ func (x *exchange) answer() error {
 	if x.req.Query, err = protocol.ParseQuery(target.RawQuery); err != nil {
 		return x.early(err)
 	}
-	authorized := x.r.Header.Get("Authorization") != ""
-	x.req.Version, err = protocol.ServiceVersion(target.Service, x.r.Header.Get(protocol.HeaderVersion), authorized)
-	if err != nil {
+	if x.req.Version, err = auth.Version(target.Service, x.r.Header, x.req.Query); err != nil {
 		return x.early(err)
 	}
 	x.req.At = x.o.Clock.Now()
@@ -243,7 +244,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 		return x.o.Accounts.Preflight(ctx, x.w, x.req)
 	}
 	account, target := x.req.Account, x.req.Target
-	if err := x.verify(account); err != nil {
+	if err := x.authorize(account); err != nil {
 		return err
 	}
 	if err := x.enterAccount(); err != nil {

@@ -28,7 +28,7 @@ const (
 // location left its role looks again, too. After movingWaitMax the two do not agree for another reason.
 func (x *exchange) answerMoving(ctx context.Context, badTimeout error) error {
 	err := x.once(ctx, badTimeout)
-	if !x.moved(err) || x.verify(x.req.Account) != nil {
+	if !x.moved(err) || x.signed(x.req.Account) != nil {
 		return err
 	}
 	if err := x.enterAccount(); err != nil {
@@ -63,7 +63,7 @@ func (x *exchange) moved(err error) bool {
 // Requests that wait count as those of the account under way: one that stays on its way must not keep the others out. What
 // is not signed does not wait, and is refused behind.
 func (x *exchange) awaitMove(ctx context.Context) error {
-	if !x.withheld() || x.verify(x.req.Account) != nil {
+	if !x.withheld() || x.signed(x.req.Account) != nil {
 		return nil
 	}
 	if err := x.enterAccount(); err != nil {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"antipode/api/auth"
 	"antipode/geo"
@@ -39,11 +40,21 @@ func (x *exchange) unknown() error {
 // only where it is used: on the node that serves the request, not on one that forwards it, and
 // only for a request with a right signature, so that not even the time of a refusal depends on
 // it. If this node becomes the leader only while the request waits for one, the handler reads
-// the container.
+// the container. A signature with a stored access policy needs its container on every node of
+// the location, since each authorizes for itself.
 func (x *exchange) container(a *catalog.Account) string {
-	name := x.asked.Resolves()
-	if name == "" || x.location(a) != x.o.Location || !x.leaders.Here(x.leads(), x.service) || x.verify(a) != nil {
+	if x.location(a) != x.o.Location {
 		return ""
+	}
+	name := x.asked.Resolves()
+	if !x.leaders.Here(x.leads(), x.service) {
+		name = ""
+	}
+	if name == "" && !auth.HasSAS(x.r.Header, x.req.Query) || x.signed(a) != nil {
+		return ""
+	}
+	if x.sas != nil && x.sas.Container() != "" {
+		name = x.sas.Container()
 	}
 	return name
 }
@@ -62,11 +73,43 @@ func (x *exchange) location(a *catalog.Account) geo.Location {
 	return a.Primary
 }
 
-// verify compares the signature with the keys of the account, once.
-func (x *exchange) verify(a *catalog.Account) error {
-	if x.signer != a {
-		keys := auth.Keys{Key1: a.Key1, Key2: a.Key2}
-		x.signer, x.refusal = a, x.verifier.Verify(x.r, x.req.Target, &x.req.Query, x.req.Version, keys)
+// signed compares the signature with the keys of the account, once.
+func (x *exchange) signed(a *catalog.Account) error {
+	if x.signer == a {
+		return x.refusal
+	}
+	keys := auth.Keys{Key1: a.Key1, Key2: a.Key2}
+	x.signer, x.sas = a, nil
+	if auth.HasSAS(x.r.Header, x.req.Query) {
+		on := auth.Resource{Container: x.asked.Container, Blob: x.asked.Blob}
+		x.sas, x.refusal = x.verifier.VerifySAS(x.req.Target, on, x.req.Query, keys)
+	} else {
+		x.refusal = x.verifier.Verify(x.r, x.req.Target, &x.req.Query, x.req.Version, keys)
 	}
 	return x.refusal
+}
+
+// authorize refuses a request whose signature is wrong, or is a shared access signature that does not permit it.
+func (x *exchange) authorize(a *catalog.Account) (err error) {
+	if err := x.signed(a); err != nil || x.sas == nil {
+		return err
+	}
+	use := auth.Use{Request: x.req, Operation: x.asked.Operation}
+	if found := x.req.Container; x.sas.Container() != "" && found != nil {
+		switch {
+		case found.Container != nil:
+			use.Policies = found.Container.Policies
+		case !notFound(found.Err):
+			return found.Err
+		}
+	}
+	x.req.Access, err = x.sas.Permit(use)
+	return err
+}
+
+// notFound reports whether a container does not exist: then neither does a policy of it, and nobody without a right to
+// it learns more.
+func notFound(err error) bool {
+	e, ours := storageerr.Of(err)
+	return ours && e.Status == http.StatusNotFound
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,8 +17,10 @@ import (
 
 	"antipode/api"
 	"antipode/api/apitest"
+	"antipode/api/auth"
 	"antipode/api/blobs"
 	"antipode/api/protocol"
+	"antipode/api/queues"
 	"antipode/api/routing"
 	"antipode/api/tables"
 	realdirectory "antipode/directory"
@@ -25,6 +28,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/primary"
 	"antipode/services/catalog"
+	messages "antipode/services/queues"
 	"antipode/stamp"
 	"antipode/stamp/ranges"
 )
@@ -60,7 +64,7 @@ type resolveRig struct {
 
 func newResolveRig(t *testing.T) *resolveRig {
 	t.Helper()
-	s := &countingStamp{Stamp: apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob)}
+	s := &countingStamp{Stamp: apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob, geo.Queue)}
 	d, writer := realdirectory.NewDirectory(s, "south"), primary.New(s)
 	d.SetPeer(agreeingPeer{})
 	_, err := d.Create(t.Context(), "acct", key, key)
@@ -72,9 +76,13 @@ func newResolveRig(t *testing.T) *resolveRig {
 			InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 		},
 		Blobs: blobs.NewHandler(blobs.Options{Stamp: s, Writer: writer, Payload: s, Names: d.Containers(), Logger: apitest.Quiet()}),
+		Queues: queues.NewHandler(queues.Options{
+			Stamp: s, Writer: writer, Names: d.Containers(),
+			Messages: messages.New(messages.Options{Stamp: s, Writer: writer, Clock: clock.System{}}),
+		}),
 	})
 	rig := &resolveRig{stamp: s, urls: map[geo.Service]string{}}
-	for _, service := range []geo.Service{geo.Table, geo.Blob} {
+	for _, service := range []geo.Service{geo.Table, geo.Blob, geo.Queue} {
 		l := httptest.NewServer(f.Handler(service))
 		t.Cleanup(l.Close)
 		rig.urls[service] = l.URL
@@ -82,6 +90,7 @@ func newResolveRig(t *testing.T) *resolveRig {
 	for _, c := range []coded{
 		table("POST /acct/Tables", `{"TableName":"tbl"}`), table("POST /acct/tbl", `{"PartitionKey":"p","RowKey":"r"}`),
 		blob("PUT /acct/cont?restype=container", ""), blob("PUT /acct/cont/there", "x", "x-ms-blob-type", "BlockBlob"),
+		queue("PUT /acct/que", ""),
 	} {
 		rig.require(t, c, http.StatusCreated)
 	}
@@ -202,6 +211,20 @@ func (d *askedDirectory) Resolve(ctx context.Context, name geo.Account, s geo.Se
 	return a, found, err
 }
 
+// bySAS signs a request for table tbl by a shared access signature, in place of a key.
+func bySAS(params string) func(r *http.Request) {
+	return func(r *http.Request) {
+		r.Header.Del("Authorization")
+		target := protocol.Target{Service: geo.Table, Account: "acct"}
+		values, _ := url.ParseQuery("sv=2019-02-02&tn=tbl" + params)
+		signed, err := auth.SignSAS(target, auth.Resource{Container: "tbl"}, values, key)
+		if err != nil {
+			panic(err) // The parameters are the test's own.
+		}
+		r.RequestURI += "?" + signed
+	}
+}
+
 // The container is read together with the account only on the node that serves the request, and
 // only if the request is signed with the account's key and needs the container.
 func TestContainerIsReadWhereItIsUsed(t *testing.T) {
@@ -213,21 +236,30 @@ func TestContainerIsReadWhereItIsUsed(t *testing.T) {
 		spoil   func(r *http.Request)
 		want    string
 	}{
-		"served here":           {request: "GET " + entity, want: "tbl"},
-		"through the secondary": {request: "GET /mirror-secondary/tbl()", want: "tbl"},
-		"a table's own row":     {request: "GET /acct/Tables('tbl')", want: "tbl"},
-		"a change of the table": {request: "DELETE /acct/Tables('tbl')"},
-		"a new table":           {request: "POST /acct/Tables"},
-		"a batch":               {request: "POST /acct/$batch"},
-		"not built":             {request: "GET /acct/tbl?comp=acl"},
-		"no operation":          {request: "PUT /acct/tbl"},
-		"not signed":            {request: "GET " + entity, spoil: func(r *http.Request) { r.Header.Del("Authorization") }},
+		"served here":             {request: "GET " + entity, want: "tbl"},
+		"through the secondary":   {request: "GET /mirror-secondary/tbl()", want: "tbl"},
+		"a table's own row":       {request: "GET /acct/Tables('tbl')", want: "tbl"},
+		"a change of the table":   {request: "DELETE /acct/Tables('tbl')"},
+		"a new table":             {request: "POST /acct/Tables"},
+		"a batch":                 {request: "POST /acct/$batch"},
+		"the policies of a table": {request: "GET /acct/tbl?comp=acl", want: "tbl"},
+		"no operation":            {request: "PUT /acct/tbl"},
+		"not signed":              {request: "GET " + entity, spoil: func(r *http.Request) { r.Header.Del("Authorization") }},
 		"signed for something else": {request: "GET " + entity, spoil: func(r *http.Request) {
 			r.Header.Set("x-ms-date", clock.System{}.Now().Add(time.Second).UTC().Format(http.TimeFormat))
 		}},
 		"forwarded to the leader":       {request: "GET " + entity, change: func(o *api.Options) { o.Leader = ledBy(elsewhere) }},
 		"forwarded to another location": {request: "GET /mirror/tbl()"},
-		"led by this node":              {request: "GET " + entity, change: func(o *api.Options) { o.Leader = ledHere }, want: "tbl"},
+		"a policy, at every node": {
+			request: "GET " + entity, change: func(o *api.Options) { o.Leader = ledBy(elsewhere) }, spoil: bySAS("&si=p"), want: "tbl",
+		},
+		"a policy of a batch": {request: "POST /acct/$batch", spoil: bySAS("&si=p"), want: "tbl"},
+		"no policy":           {request: "POST /acct/$batch", spoil: bySAS("&sp=r&se=2999-01-01")},
+		"a policy, not signed": {request: "GET " + entity, spoil: func(r *http.Request) {
+			bySAS("&si=p")(r)
+			r.RequestURI = strings.Replace(r.RequestURI, "si=p", "si=q", 1)
+		}},
+		"led by this node": {request: "GET " + entity, change: func(o *api.Options) { o.Leader = ledHere }, want: "tbl"},
 		"without a leader at the moment": {request: "GET " + entity, change: func(o *api.Options) {
 			o.Leader, o.Leaderless = ledNowhere, func(geo.RangeID) bool { return true }
 		}},

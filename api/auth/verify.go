@@ -68,13 +68,11 @@ type Verifier struct {
 //
 // Errors: 400 InvalidAuthenticationInfo for a header of another form; 403
 // AuthenticationFailed, with an AuthenticationErrorDetail, for a date outside the
-// window, another account, a wrong signature or a shared access signature; 401 for
-// a bearer token; and for a request without credentials what NoCredentials says.
+// window, another account or a wrong signature; 401 for a bearer token; and for a
+// request without the header what NoCredentials says: see VerifySAS.
 func (v *Verifier) Verify(r *http.Request, t protocol.Target, q *protocol.Query, version protocol.Version, keys Keys) error {
 	values := r.Header[headerAuthorization]
 	switch {
-	case len(values) == 0 && HasSAS(*q):
-		return failed("Shared access signatures are not supported by this server yet.")
 	case len(values) == 0:
 		return NoCredentials(t.Service, version)
 	case len(values) > 1:
@@ -103,10 +101,6 @@ func (v *Verifier) Verify(r *http.Request, t protocol.Target, q *protocol.Query,
 	}
 	return nil
 }
-
-// HasSAS reports whether a query carries a shared access signature. It counts
-// only in a request without an Authorization header.
-func HasSAS(q protocol.Query) bool { return q.Has("sig") }
 
 // NoCredentials is the answer to a request that is not public and carries no
 // credentials: on tables 403 AuthenticationFailed, or 401 from 2020-12-06; on

@@ -200,7 +200,9 @@ func (c *call) name() (blobs.Name, error) {
 // command resolves the addressed blob for a write under the request's guard.
 func (c *call) command() (blobs.Command, error) {
 	n, err := c.name()
-	return blobs.Command{Name: n, Guard: c.in.guard}, err
+	guard := c.in.guard
+	guard.CreateOnly = c.r.Access.CreatesOnly()
+	return blobs.Command{Name: n, Guard: guard}, err
 }
 
 // snapshot returns a state of a range, within lookupMax: see ranges.Snapshot.

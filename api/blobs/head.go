@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -57,7 +58,7 @@ func (c *call) writeHead(a *head) {
 	switch {
 	case a.blob != nil:
 		w.values = make([]string, 0, 16)
-		w.describe(a, c.r.HTTP.Method == http.MethodHead)
+		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces())
 	default:
 		w.values = make([]string, 0, 6)
 		w.tag(a.modified)
@@ -124,8 +125,8 @@ func (w *headers) lease() {
 }
 
 // describe writes the headers of protocol/blob.md 8, some of which Get Blob Properties has had
-// since another version than Get Blob.
-func (w *headers) describe(a *head, properties bool) {
+// since another version than Get Blob. shown replaces those of the blob.
+func (w *headers) describe(a *head, properties bool, shown protocol.Shows) {
 	ranges, tiers := protocol.Version20110818, version20261006
 	if properties {
 		ranges, tiers = protocol.Version20130815, version20170417
@@ -133,14 +134,12 @@ func (w *headers) describe(a *head, properties bool) {
 	b := a.blob
 	w.tag(b.Modified)
 	wire.SetMetadata(w.Header, b.Metadata)
-	w.set("Content-Type", b.Properties.ContentType)
-	if b.Properties.ContentType == "" {
-		w.Header["Content-Type"] = nil // Else net/http guesses one from the payload.
-	}
-	w.set("Content-Encoding", b.Properties.ContentEncoding)
-	w.set("Content-Language", b.Properties.ContentLanguage)
-	w.set("Cache-Control", b.Properties.CacheControl)
-	w.since(protocol.Version20130815, "Content-Disposition", b.Properties.ContentDisposition)
+	w.Header["Content-Type"] = nil // Without one net/http guesses it from the payload.
+	w.set("Content-Type", cmp.Or(shown.ContentType, b.Properties.ContentType))
+	w.set("Content-Encoding", cmp.Or(shown.ContentEncoding, b.Properties.ContentEncoding))
+	w.set("Content-Language", cmp.Or(shown.ContentLanguage, b.Properties.ContentLanguage))
+	w.set("Cache-Control", cmp.Or(shown.CacheControl, b.Properties.CacheControl))
+	w.since(protocol.Version20130815, "Content-Disposition", cmp.Or(shown.ContentDisposition, b.Properties.ContentDisposition))
 	w.set("X-Ms-Blob-Type", "BlockBlob")
 	w.lease()
 	w.since(ranges, "Accept-Ranges", "bytes")

@@ -15,6 +15,8 @@ var handlers = map[string]func(*call) error{
 	"GetContainerProperties": checked(nil, (*call).containerProperties),
 	"GetContainerMetadata":   checked(nil, (*call).containerMetadata),
 	"SetContainerMetadata":   checked(nil, (*call).setContainerMetadata),
+	"GetContainerACL":        checked(nil, (*call).containerACL),
+	"SetContainerACL":        checked((*call).checkAccess, (*call).setContainerACL),
 	"DeleteContainer":        checked(nil, (*call).deleteContainer),
 	"ListBlobs":              parsed((*call).parseListBlobs, (*call).listBlobs),
 	"PutBlob":                checked((*call).checkBlobType, (*call).putBlob),

@@ -73,7 +73,7 @@ func Lookup(r *protocol.Request) operation.Match {
 		return operation.Nothing()
 	}
 	m := operation.Find(r, res.kind(restype), r.HTTP.Method)
-	m.Container = res.container
+	m.Container, m.Blob = res.container, res.blob
 	if m.Fault == operation.BadComp && m.Resource == operation.BlobAccount && restype == restypeContainer {
 		m.Fault = operation.BadRestype // There only a batch may say it: nothing is wrong with the comp.
 	}

@@ -85,11 +85,11 @@ var containerRows = []Operation{
 		Leads: Catalog, SAS: SAS{Type: "c", Account: "w"}, Takes: IfModifiedSince | Lease | Metadata,
 	},
 	{
-		Name: "GetContainerACL", On: Container, Verbs: GET | HEAD, Restype: restypeContainer, Comp: compACL,
+		Name: "GetContainerACL", Built: true, On: Container, Verbs: GET | HEAD, Restype: restypeContainer, Comp: compACL,
 		Effect: Reads, Secondary: Yes, Leads: Catalog, Takes: Lease,
 	},
 	{
-		Name: "SetContainerACL", On: Container, Verbs: PUT, Restype: restypeContainer, Comp: compACL,
+		Name: "SetContainerACL", Built: true, On: Container, Verbs: PUT, Restype: restypeContainer, Comp: compACL,
 		Leads: Catalog, Body: body(XML, xmlMax), Takes: IfModifiedSince | IfUnmodifiedSince | Lease,
 	},
 	{
@@ -153,7 +153,7 @@ var bareBlobRows = []Operation{
 	},
 	{
 		Name: "DeleteBlob", Built: true, On: Blob, Verbs: DELETE,
-		Leads: OfService, SAS: SAS{Type: "o", Account: "dxy", Service: "dxy"}, Takes: writesBlob,
+		Leads: OfService, SAS: SAS{Type: "o", Account: "dxy", Service: "dxy", Current: "d"}, Takes: writesBlob,
 	},
 }
 

@@ -47,7 +47,9 @@ type Match struct {
 	Resource Resource
 	// Container is the name of the container or table in the path; empty if it has none.
 	Container string
-	Fault     Fault
+	// Blob is the name of the blob in the path, decoded; empty if it has none.
+	Blob  string
+	Fault Fault
 	// Allow has the verbs that would fit, of a BadVerb.
 	Allow Verbs
 	// near is a row that differs in the verb alone; nil if there is none.

@@ -111,11 +111,14 @@ const (
 
 // SAS has what a shared access signature must permit. An empty text permits nothing.
 type SAS struct {
-	// Type is the resource type of an account signature: s, c or o.
+	// Type has the resource types of an account signature, s, c and o, of which one suffices.
 	Type string
-	// Account and Service are the letters of either kind of signature; one suffices. An
-	// update of an entity without If-Match needs a beside u.
+	// Account and Service are the letters of either kind of signature; one suffices.
 	Account, Service string
+	// Upsert has a letter that a write without If-Match needs besides.
+	Upsert string
+	// Current has the letters that alone suffice for what is neither a version nor soft-deleted, if they are fewer.
+	Current string
 }
 
 // Public is an access level of a container.

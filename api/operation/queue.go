@@ -41,10 +41,11 @@ var queueRows = slices.Concat(serviceRows("Queue"), []Operation{
 	},
 	// Get Messages hides what it returns.
 	{Name: "GetMessages", Built: true, On: Messages, Verbs: GET, Leads: OfService, SAS: SAS{Type: "o", Account: "p", Service: "p"}},
-	{Name: "ClearMessages", Built: true, On: Messages, Verbs: DELETE, Leads: OfService, SAS: SAS{Type: "o", Account: "d"}},
+	// Some emulators take what deletes, updates and clears messages for calls of the queue (protocol/auth.md 20).
+	{Name: "ClearMessages", Built: true, On: Messages, Verbs: DELETE, Leads: OfService, SAS: SAS{Type: "oc", Account: "d"}},
 	{
 		Name: "UpdateMessage", Built: true, On: Message, Verbs: PUT, Since: protocol.Version20110818,
-		Leads: OfService, SAS: SAS{Type: "o", Account: "u", Service: "u"}, Body: body(XML, messageBodyMax),
+		Leads: OfService, SAS: SAS{Type: "oc", Account: "u", Service: "u"}, Body: body(XML, messageBodyMax),
 	},
-	{Name: "DeleteMessage", Built: true, On: Message, Verbs: DELETE, Leads: OfService, SAS: SAS{Type: "o", Account: "p", Service: "p"}},
+	{Name: "DeleteMessage", Built: true, On: Message, Verbs: DELETE, Leads: OfService, SAS: SAS{Type: "oc", Account: "p", Service: "p"}},
 })

@@ -29,10 +29,13 @@ var tableRows = slices.Concat(serviceRows("Table"), []Operation{
 	},
 	{Name: "DeleteTable", Built: true, On: Table, Verbs: DELETE, Leads: Catalog, SAS: SAS{Type: "c", Account: "d"}},
 	{
-		Name: "GetTableACL", On: Entities, Verbs: GET | HEAD, Comp: "acl", Since: protocol.Version20120212,
+		Name: "GetTableACL", Built: true, On: Entities, Verbs: GET | HEAD, Comp: "acl", Since: protocol.Version20120212,
 		Effect: Reads, Secondary: Yes, Leads: Catalog,
 	},
-	{Name: "SetTableACL", On: Entities, Verbs: PUT, Comp: "acl", Since: protocol.Version20120212, Leads: Catalog, Body: body(XML, xmlMax)},
+	{
+		Name: "SetTableACL", Built: true, On: Entities, Verbs: PUT, Comp: "acl", Since: protocol.Version20120212,
+		Leads: Catalog, Body: body(XML, xmlMax),
+	},
 	{
 		Name: "QueryEntities", Built: true, On: Entities, Verbs: GET,
 		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: SAS{Type: "o", Account: "r", Service: "r"},
@@ -47,11 +50,11 @@ var tableRows = slices.Concat(serviceRows("Table"), []Operation{
 	},
 	{
 		Name: "UpdateEntity", Built: true, On: Entity, Verbs: PUT, Leads: OfService,
-		SAS: SAS{Type: "o", Account: "u", Service: "u"}, Body: body(JSON, tableBodyMax), Takes: IfMatch,
+		SAS: SAS{Type: "o", Account: "u", Service: "u", Upsert: "a"}, Body: body(JSON, tableBodyMax), Takes: IfMatch,
 	},
 	{
 		Name: "MergeEntity", Built: true, On: Entity, Verbs: MERGE | PATCH, Leads: OfService,
-		SAS: SAS{Type: "o", Account: "u", Service: "u"}, Body: body(JSON, tableBodyMax), Takes: IfMatch,
+		SAS: SAS{Type: "o", Account: "u", Service: "u", Upsert: "a"}, Body: body(JSON, tableBodyMax), Takes: IfMatch,
 	},
 	{
 		Name: "DeleteEntity", Built: true, On: Entity, Verbs: DELETE, Leads: OfService,

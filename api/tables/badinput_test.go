@@ -127,7 +127,6 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/acct/tbl?comp=nothing", "", badParameter, nil},
 		{"GET", "/acct/tbl?comp=stats", "", badParameter, nil},
 		{"GET", "/acct/Tables?comp=acl", "", badParameter, nil},
-		{"GET", "/acct/tbl?comp=acl", "", notImplemented, nil},
 		{"GET", "/acct/tbl?a=%zz", "", badParameter, nil},
 		{"GET", "/acct/", "", "400 InvalidUri The requested URI does not represent any resource on the server.", nil},
 		{"GET", "/acct/tbl", "", "400 InvalidHeaderValue The value for one of the HTTP headers is not in the correct format.", []string{"x-ms-version", "2008-99-99"}},

@@ -98,7 +98,7 @@ func (b *batch) read(in *wire.BatchReader) error {
 		p := part{contentID: r.ContentID, atom: b.atomEra()}
 		if err := b.take(r, &p); err != nil {
 			e, own := operationError(err)
-			if !own {
+			if !own || e.Status == http.StatusForbidden { // One that is not permitted refuses the batch.
 				return err
 			}
 			b.failed = &failure{part: p, index: b.requests, err: e, query: r.ChangeSet == 0 && len(b.parts) == 0}
@@ -146,6 +146,9 @@ func (b *batch) take(r *wire.BatchRequest, p *part) error {
 	if err != nil {
 		return err
 	}
+	if err := b.permitted(in, from); err != nil {
+		return err
+	}
 	if r.ChangeSet == 0 {
 		if err := in.certain(); err != nil {
 			return err
@@ -156,6 +159,9 @@ func (b *batch) take(r *wire.BatchRequest, p *part) error {
 	}
 	w, err := in.write(b.r.Account.Name, r.Body)
 	if err != nil {
+		return err
+	}
+	if err := b.reached(w.PK, w.RK); err != nil {
 		return err
 	}
 	if err := b.writes.Add(w); err != nil {

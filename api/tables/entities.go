@@ -14,8 +14,10 @@ import (
 
 // decodeWrite decodes a write of one entity.
 func (c *call) decodeWrite(body []byte) (err error) {
-	c.write, err = c.in.write(c.r.Account.Name, body)
-	return err
+	if c.write, err = c.in.write(c.r.Account.Name, body); err != nil {
+		return err
+	}
+	return c.reached(c.write.PK, c.write.RK)
 }
 
 // write makes the write that the operation is, by verb and If-Match (protocol/table.md 9.5 to
@@ -93,6 +95,9 @@ const createdBytes = 1024
 
 // getEntity is the point GET (protocol/table.md 9.6).
 func (c *call) getEntity() (a answer, err error) {
+	if !c.r.Access.Reaches(c.in.res.PK, c.in.res.RK) {
+		return a, storageerr.ResourceNotFound
+	}
 	var e tables.Entity
 	p := tables.Partition(c.r.Account.Name, c.in.res.Table, c.container.Generation(), c.in.res.PK)
 	err = c.reader().Read(c.ctx, c.Stamp.Route().Of(p), func(s ranges.State) error {

@@ -49,9 +49,10 @@ type call struct {
 	// hold is what the request's body holds; nil before it is opened.
 	hold *protocol.Hold
 
-	// write or batch is the decoded body of an operation that has one.
-	write *tables.Write
-	batch *batch
+	// write, batch or policies is the decoded body of an operation that has one.
+	write    *tables.Write
+	batch    *batch
+	policies []catalog.Policy
 	// container is the table whose entities the operation is about.
 	container *catalog.Container
 	// late: a failure from here on is no early one (protocol/table.md 3).
@@ -94,6 +95,9 @@ func (c *call) serve(m operation.Match) (answer, error) {
 	if err := c.in.parse(c.r.Version, from); err != nil {
 		return answer{}, err
 	}
+	if err := c.reachedByPath(); err != nil {
+		return answer{}, err
+	}
 	if err := c.decode(); err != nil {
 		return answer{}, err
 	}
@@ -124,7 +128,7 @@ func (c *call) decode() (err error) {
 	switch c.in.row.Body.Kind {
 	case operation.Multipart:
 		return c.decodeBatch()
-	case operation.JSON:
+	case operation.JSON, operation.XML:
 		if body, err = c.readBody(); err != nil {
 			return err
 		}
@@ -172,7 +176,7 @@ func (c *call) table() (*catalog.Container, error) {
 }
 
 // lookup reads the table's row, unless that came with the request. The table of a batch is
-// in its body, so it never did.
+// in its body, so it did only with a signature for that one table.
 func (c *call) lookup() (t *catalog.Container, err error) {
 	if found := c.r.Container; found != nil {
 		return found.Container, found.Err

@@ -90,6 +90,8 @@ var handlers = map[string]*handler{
 	"UpdateEntity":           {decode: (*call).decodeWrite, run: (*call).writeEntity, batched: inSet},
 	"MergeEntity":            {decode: (*call).decodeWrite, run: (*call).writeEntity, batched: inSet},
 	"DeleteEntity":           {decode: (*call).decodeWrite, run: (*call).writeEntity, batched: inSet},
+	"GetTableACL":            {run: (*call).getACL},
+	"SetTableACL":            {decode: (*call).decodeACL, run: (*call).setACL},
 	"EntityGroupTransaction": {run: (*call).runBatch},
 }
 

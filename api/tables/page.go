@@ -70,9 +70,8 @@ func (c *call) queryEntities() (a answer, err error) {
 	p := &page{
 		codec: c.in.codec, set: c.show(c.container.Name), top: c.in.top,
 		account: c.r.Account.Name, table: c.in.res.Table, generation: c.container.Generation(),
-		// Rows outside of keys are not read, and no continuation names one: a key range that
-		// bounds the request is cut in here (filter.Keys.Within).
-		keys: plan.Keys, matcher: plan.Rest.Matcher(),
+		// Rows outside of keys are not read, and no continuation names one.
+		keys: plan.Keys.Within(c.allowed()), matcher: plan.Rest.Matcher(),
 	}
 	if err := c.scan(p); err != nil {
 		return a, err

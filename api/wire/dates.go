@@ -123,6 +123,21 @@ func ParseISO(s string) (ts geo.Timestamp, ok bool) {
 	return ts + geo.Timestamp(n), true
 }
 
+// ParseShortISO is ParseISO, and also reads a day, and a time without its seconds, as policies and signatures have them
+// (protocol/auth.md 16).
+func ParseShortISO(s string) (ts geo.Timestamp, ok bool) {
+	const day, minute, second = len("2006-01-02"), len("2006-01-02T15:04"), len("2006-01-02T15:04:05")
+	switch bare, zoned := strings.CutSuffix(s, "Z"); {
+	case len(s) == day:
+		s += "T00:00:00Z"
+	case zoned && len(bare) == minute:
+		s = bare + ":00Z"
+	case !zoned || len(bare) < second:
+		return 0, false
+	}
+	return ParseISO(s)
+}
+
 // IsDate reports whether s is a date of the calendar in the form YYYY-MM-DD.
 func IsDate(s string) bool {
 	if len(s) != len("2006-01-02") || s[4] != '-' || s[7] != '-' {

@@ -98,17 +98,7 @@ func parsePolicyTime(name, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	const day, minute, second = len("2006-01-02"), len("2006-01-02T15:04"), len("2006-01-02T15:04:05")
-	full := text
-	switch bare, zoned := strings.CutSuffix(text, "Z"); {
-	case len(text) == day:
-		full = text + "T00:00:00Z"
-	case zoned && len(bare) == minute:
-		full = bare + ":00Z"
-	case !zoned || len(bare) < second:
-		full = ""
-	}
-	ts, ok := ParseISO(full)
+	ts, ok := ParseShortISO(text)
 	if !ok {
 		return "", BadNode(name, text, "The value is no time of the form YYYY-MM-DDThh:mm:ssZ.")
 	}

@@ -23,6 +23,8 @@ type Guard struct {
 	Conditions Conditions
 	// LeaseSent: the request named a lease. Nothing has one yet.
 	LeaseSent bool
+	// CreateOnly: the writer may create a blob, and not overwrite one (protocol/auth.md 20).
+	CreateOnly bool
 }
 
 // CheckRead tests conditions, then the lease: the order of protocol/blob.md 2.6 for blobs and
@@ -39,6 +41,9 @@ func (g *Guard) CheckRead(modified geo.Timestamp, unleased storageerr.Row) error
 
 // check is CheckRead for a write.
 func (g *Guard) check(creates, exists bool, modified geo.Timestamp, unleased storageerr.Row) error {
+	if g.CreateOnly && creates && exists {
+		return storageerr.UnauthorizedBlobOverwrite
+	}
 	if g.Conditions != nil {
 		if err := g.Conditions.Write(creates, exists, modified); err != nil {
 			return err

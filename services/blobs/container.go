@@ -36,6 +36,20 @@ func (w *SetContainerMetadata) Evaluate(get kv.Getter, at geo.Timestamp) (servic
 	return w.SetMetadata.Evaluate(get, at)
 }
 
+// SetContainerPolicies is catalog.SetPolicies of a blob container under a guard.
+type SetContainerPolicies struct {
+	catalog.SetPolicies
+	Guard
+}
+
+// Evaluate implements services.Write.
+func (w *SetContainerPolicies) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	if err := w.checkContainer(get, w.Service, w.Account, w.Name); err != nil {
+		return services.Effect{}, err
+	}
+	return w.SetPolicies.Evaluate(get, at)
+}
+
 // checkContainer tests the guard on a container that must exist.
 func (g *Guard) checkContainer(get kv.Getter, s geo.Service, a geo.Account, name string) error {
 	c, err := catalog.GetContainer(get, s, a, name)

@@ -27,6 +27,8 @@ type SetPolicies struct {
 	Name    string
 	// Policies is what is stored; nothing clears it.
 	Policies []Policy
+	// Modified is the result.
+	Modified geo.Timestamp
 }
 
 // Partition implements services.Write.
@@ -44,5 +46,6 @@ func (w *SetPolicies) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect
 		return services.Effect{}, err
 	}
 	c.Policies, c.Modified = w.Policies, at
+	w.Modified = at
 	return c.effect()
 }

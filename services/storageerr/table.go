@@ -7,6 +7,12 @@ var (
 	InvalidAuthentication = Row{400, "InvalidAuthenticationInfo", "Authentication information is not given in the correct format. Check the value of Authorization header."}
 	NoAuthentication      = Row{401, "NoAuthenticationInformation", "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}
 	BearerRefused         = Row{401, "InvalidAuthenticationInfo", "Server failed to authenticate the request. Please refer to the information in the www-authenticate header."}
+	NotAuthorized         = Row{403, "AuthorizationFailure", "This request is not authorized to perform this operation."}
+	PermissionMismatch    = Row{403, "AuthorizationPermissionMismatch", "This request is not authorized to perform this operation using this permission."}
+	ResourceTypeMismatch  = Row{403, "AuthorizationResourceTypeMismatch", "This request is not authorized to perform this operation using this resource type."}
+	ServiceMismatch       = Row{403, "AuthorizationServiceMismatch", "This request is not authorized to perform this operation using this service."}
+	SourceIPMismatch      = Row{403, "AuthorizationSourceIPMismatch", "This request is not authorized to perform this operation using this source IP"}
+	ProtocolMismatch      = Row{403, "AuthorizationProtocolMismatch", "This request is not authorized to perform this operation using this protocol."}
 	WriteOnSecondary      = Row{403, "InsufficientAccountPermissions", "Write operations are not allowed."}
 	ReadsDisabled         = Row{403, "InsufficientAccountPermissions", "Read operations are currently disabled."}
 	OperationInProgress   = Row{409, "StorageAccountOperationInProgress", "An operation for the account is in progress."}
@@ -91,6 +97,7 @@ var (
 	BlockListTooLong       = Row{400, "BlockListTooLong", "The block list may not contain more than 50,000 blocks."}
 	LeaseNotPresentOnBlob  = Row{412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob."}
 
+	UnauthorizedBlobOverwrite  = Row{403, "UnauthorizedBlobOverwrite", "This request is not authorized to perform blob overwrites."}
 	LeaseNotPresentOnContainer = Row{412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container."}
 	PublicAccessNotPermitted   = Row{409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account."}
 	ConditionsNotSupported     = Row{400, "ConditionHeadersNotSupported", "Condition headers are not supported."}

@@ -11,7 +11,9 @@ const lookup = dns.lookup;
 dns.lookup = (host, options, done) =>
   lookup(host.endsWith(".localhost") ? "127.0.0.1" : host, options, done);
 
-const { BlobServiceClient, StorageSharedKeyCredential } = await import("@azure/storage-blob");
+const {
+  BlobClient, BlobSASPermissions, BlobServiceClient, ContainerClient, ContainerSASPermissions, StorageSharedKeyCredential,
+} = await import("@azure/storage-blob");
 
 const { PRIMARY, SECONDARY, ACCOUNT, KEY } = process.env;
 const ARRIVE_WAIT_MS = 30_000;
@@ -147,6 +149,32 @@ async function statistics() {
   assert.ok(age >= 0 && age < ARRIVE_WAIT_MS, `last sync time is ${age} ms old`);
 }
 
+// Clients without a key do what their signature permits, at the primary and at -secondary.
+async function signatures() {
+  const expiresOn = new Date(Date.now() + 3600_000);
+  const url = await container.generateSasUrl({ permissions: ContainerSASPermissions.parse("rcl"), expiresOn });
+  const guest = new ContainerClient(url, undefined, options);
+  const made = guest.getBlockBlobClient("dir/made by+%");
+  const { etag } = await made.upload("guest", 5);
+  await fails(made.upload("again", 5), 403, "UnauthorizedBlobOverwrite");
+  await fails(made.delete(), 403, "AuthorizationPermissionMismatch");
+  await fails(guest.delete(), 403, "AuthorizationFailure");
+  await arrived("dir/made by+%", etag);
+  const there = new ContainerClient(url.replace(container.url, second.url), undefined, options);
+  assert.equal((await there.getBlobClient("dir/made by+%").downloadToBuffer()).toString(), "guest");
+
+  const shown = await container.getBlobClient("dir/made by+%").generateSasUrl({
+    permissions: BlobSASPermissions.parse("r"), expiresOn, contentType: "text/x",
+  });
+  assert.equal((await new BlobClient(shown, undefined, options).getProperties()).contentType, "text/x");
+
+  await container.setAccessPolicy(undefined, [{ id: "readers", accessPolicy: { expiresOn, permissions: "r" } }]);
+  assert.equal((await container.getAccessPolicy()).signedIdentifiers[0].id, "readers");
+  const stored = await container.generateSasUrl({ identifier: "readers" });
+  await new ContainerClient(stored, undefined, options).getBlobClient("dir/made by+%").getProperties();
+  await container.getBlobClient("dir/made by+%").delete();
+}
+
 async function refused() {
   const blob = second.getBlockBlobClient("described");
   await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
@@ -163,6 +191,7 @@ await pieces();
 await blocks();
 await properties();
 await lists();
+await signatures();
 await refused();
 await statistics();
 await container.getBlobClient("described").delete();

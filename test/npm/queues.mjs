@@ -10,7 +10,7 @@ const lookup = dns.lookup;
 dns.lookup = (host, options, done) =>
   lookup(host.endsWith(".localhost") ? "127.0.0.1" : host, options, done);
 
-const { QueueServiceClient, StorageSharedKeyCredential } = await import("@azure/storage-queue");
+const { QueueClient, QueueSASPermissions, QueueServiceClient, StorageSharedKeyCredential } = await import("@azure/storage-queue");
 
 const { PRIMARY, SECONDARY, ACCOUNT, KEY } = process.env;
 const QUEUE = "npm-queue";
@@ -104,6 +104,20 @@ async function messages() {
   assert.equal((await queue.getProperties()).approximateMessagesCount, 0);
 }
 
+// A client without a key does what its signature permits, at the primary and at -secondary.
+async function signatures() {
+  const expiresOn = new Date(Date.now() + 3600_000);
+  const url = queue.generateSasUrl({ permissions: QueueSASPermissions.parse("rap"), expiresOn });
+  const guest = new QueueClient(url, undefined, options);
+  await guest.sendMessage("guest");
+  const there = new QueueClient(url.replace(queue.url, second.url), undefined, options);
+  await eventually("message at -secondary", async () => (await there.peekMessages()).peekedMessageItems[0]);
+  const { messageId, popReceipt } = (await guest.receiveMessages()).receivedMessageItems[0];
+  await fails(guest.updateMessage(messageId, popReceipt, "x"), 403, "AuthorizationPermissionMismatch");
+  await fails(guest.clearMessages(), 403, "AuthorizationFailure");
+  await guest.deleteMessage(messageId, popReceipt);
+}
+
 async function secondary() {
   const sent = await queue.sendMessage("geo & <text>");
   const there = await eventually("message at -secondary", async () => (await second.peekMessages()).peekedMessageItems[0]);
@@ -123,6 +137,7 @@ async function secondary() {
 
 await queues();
 await messages();
+await signatures();
 await secondary();
 assert.equal((await queue.deleteIfExists()).succeeded, true);
 assert.equal((await queue.deleteIfExists()).succeeded, false);

@@ -10,7 +10,9 @@ const lookup = dns.lookup;
 dns.lookup = (host, options, done) =>
   lookup(host.endsWith(".localhost") ? "127.0.0.1" : host, options, done);
 
-const { AzureNamedKeyCredential, TableClient, TableServiceClient, odata } = await import("@azure/data-tables");
+const {
+  AzureNamedKeyCredential, AzureSASCredential, TableClient, TableServiceClient, generateAccountSas, generateTableSas, odata,
+} = await import("@azure/data-tables");
 
 const { PRIMARY, SECONDARY, ACCOUNT, KEY } = process.env;
 const TABLE = "NpmTable";
@@ -167,7 +169,39 @@ async function secondary() {
   assert.ok(age >= 0 && age < ARRIVE_WAIT_MS, `last sync time is ${age} ms old`);
 }
 
+// Clients without a key do what their signature permits, at the primary and at -secondary.
+async function signatures() {
+  const expiresOn = new Date(Date.now() + 3600_000);
+  const by = (sas, base = PRIMARY) => new TableClient(base, TABLE, new AzureSASCredential(sas), options);
+  for (const partitionKey of ["sas-a", "sas-b"]) await table.createEntity({ partitionKey, rowKey: "r" });
+  const ranged = generateTableSas(TABLE, credential, {
+    permissions: { query: true, add: true }, expiresOn, startPartitionKey: "sas-a", endPartitionKey: "sas-a",
+  });
+  const guest = by(ranged);
+  const seen = [];
+  for await (const e of guest.listEntities()) seen.push(e.partitionKey);
+  assert.deepEqual(seen, ["sas-a"]);
+  await fails(guest.getEntity("sas-b", "r"), 404, "ResourceNotFound");
+  await fails(guest.createEntity({ partitionKey: "sas-b", rowKey: "new" }), 403, "AuthorizationFailure");
+  await fails(guest.deleteEntity("sas-a", "r"), 403, "AuthorizationPermissionMismatch");
+  await guest.submitTransaction([["create", { partitionKey: "sas-a", rowKey: "1" }], ["create", { partitionKey: "sas-a", rowKey: "2" }]]);
+  await eventually("row at -secondary", () => by(ranged, SECONDARY).getEntity("sas-a", "2"));
+
+  await table.setAccessPolicy([{ id: "readers", accessPolicy: { expiry: expiresOn, permission: "r" } }]);
+  assert.equal((await table.getAccessPolicy())[0].id, "readers");
+  const stored = generateTableSas(TABLE, credential, { identifier: "readers" });
+  await by(stored).getEntity("sas-b", "r");
+  await table.setAccessPolicy([]);
+  await fails(by(stored).getEntity("sas-b", "r"), 403, "AuthenticationFailed");
+
+  const account = generateAccountSas(credential, { permissions: { list: true }, resourceTypes: "c", expiresOn });
+  const names = [];
+  for await (const t of new TableServiceClient(PRIMARY, new AzureSASCredential(account), options).listTables()) names.push(t.name);
+  assert.ok(names.includes(TABLE));
+}
+
 await entities();
+await signatures();
 await queries();
 await transactions();
 await secondary();

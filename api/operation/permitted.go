@@ -1,0 +1,39 @@
+package operation
+
+import (
+	"net/http"
+	"strings"
+
+	"antipode/api/protocol"
+	"antipode/services/storageerr"
+)
+
+// Permitted refuses the operation where the shared access signature of its request does not permit it, in the order of
+// protocol/auth.md 23: the resource type, the letters, and what no signature permits. a is nil without a signature. The
+// header and the query are those of the request, or of its part of a batch. A request that is no operation is left to
+// its service, which refuses it; so is a batch of tables, whose parts are asked for one by one.
+func (o *Operation) Permitted(a *protocol.Access, h http.Header, q protocol.Query) error {
+	if a == nil || o.Name == Unknown || o.On == Batch {
+		return nil
+	}
+	letters := o.SAS.Service
+	if a.OfAccount {
+		letters = o.SAS.Account
+	}
+	switch {
+	case letters == "":
+		return storageerr.NotAuthorized
+	case a.OfAccount && !strings.ContainsAny(a.Types, o.SAS.Type):
+		return storageerr.ResourceTypeMismatch
+	}
+	if o.SAS.Current != "" && !q.Has("versionid") && !q.Has("deletetype") {
+		letters = o.SAS.Current
+	}
+	if !strings.ContainsAny(a.Letters, letters) || o.SAS.Upsert != "" && h["If-Match"] == nil && !strings.Contains(a.Letters, o.SAS.Upsert) {
+		if a.Hidden {
+			return storageerr.ResourceNotFound
+		}
+		return storageerr.PermissionMismatch
+	}
+	return nil
+}
