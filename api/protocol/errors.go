@@ -99,6 +99,9 @@ func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, request
 		w.WriteHeader(e.Status)
 		return
 	}
+	if kind == BodyTableJSON || kind == BodyTableAtom && Version(h.Get(HeaderVersion)) >= Version20130815 {
+		h["X-Content-Type-Options"] = []string{"nosniff"} // On every OData answer since then (protocol/table.md 3).
+	}
 	body := appendErrorBody(make([]byte, 0, 512), kind, requestID, now, e)
 	switch {
 	case kind != BodyTableJSON:

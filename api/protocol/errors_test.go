@@ -69,6 +69,28 @@ func TestWriteErrorBodies(t *testing.T) {
 	}
 }
 
+// Every error of OData since 2013-08-15 forbids to guess its type, also one that no handler of
+// tables gave: of a signature, say.
+func TestErrorsOfTablesForbidSniffing(t *testing.T) {
+	for _, tt := range []struct {
+		kind    BodyFormat
+		version Version
+		want    string
+	}{
+		{BodyTableJSON, Newest, "nosniff"}, {BodyTableJSON, "", "nosniff"}, {BodyTableAtom, Version20130815, "nosniff"},
+		{BodyTableAtom, Version20120212, ""}, {BodyTableAtom, "", ""}, {BodyTableXML, Newest, ""}, {BodyXML, Newest, ""},
+	} {
+		w := httptest.NewRecorder()
+		if tt.version != "" {
+			w.Header().Set(HeaderVersion, string(tt.version))
+		}
+		WriteError(w, httptest.NewRequest("GET", "/", nil), tt.kind, "id-1", errorTime, storageerr.AuthenticationFailed)
+		if got := w.Header().Get("X-Content-Type-Options"); got != tt.want {
+			t.Errorf("format %d, version %q: %q, want %q", tt.kind, tt.version, got, tt.want)
+		}
+	}
+}
+
 // Some answers have no body, some have special headers.
 func TestWriteErrorHeaders(t *testing.T) {
 	write := func(method string, err error, set ...string) *httptest.ResponseRecorder {
