@@ -77,8 +77,13 @@ func TestErrorsOfTablesForbidSniffing(t *testing.T) {
 		version Version
 		want    string
 	}{
-		{BodyTableJSON, Newest, "nosniff"}, {BodyTableJSON, "", "nosniff"}, {BodyTableAtom, Version20130815, "nosniff"},
-		{BodyTableAtom, Version20120212, ""}, {BodyTableAtom, "", ""}, {BodyTableXML, Newest, ""}, {BodyXML, Newest, ""},
+		{BodyTableJSON, Newest, "nosniff"},
+		{BodyTableJSON, "", "nosniff"},
+		{BodyTableAtom, Version20130815, "nosniff"},
+		{BodyTableAtom, Version20120212, ""},
+		{BodyTableAtom, "", ""},
+		{BodyTableXML, Newest, ""},
+		{BodyXML, Newest, ""},
 	} {
 		w := httptest.NewRecorder()
 		if tt.version != "" {
