@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/queues"
 	"antipode/services/storageerr"
 	"antipode/stamp/keys"
@@ -263,4 +264,55 @@ func TestQ20Expiry(t *testing.T) {
 	require.Nil(t, next)
 	require.Equal(t, 1, r.count(t))
 	require.Equal(t, []string{"for ever"}, r.get(t, 32, time.Second))
+}
+
+// paused is a writer that stands still before or behind the commit of its first command, until it may go on.
+type paused struct {
+	services.Writer
+	behind       bool
+	stands, goOn chan struct{}
+	once         sync.Once
+}
+
+func (p *paused) Write(ctx context.Context, w services.Write) error {
+	var err error
+	if p.behind {
+		err = p.Writer.Write(ctx, w)
+	}
+	p.once.Do(func() {
+		close(p.stands)
+		<-p.goOn
+	})
+	if !p.behind {
+		err = p.Writer.Write(ctx, w)
+	}
+	return err
+}
+
+// Q11: a get that stands still, before its commit or before its answer, holds up no other one.
+func TestQ11GetsWaitForNoOther(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		r := newRig(t)
+		for i := range 3 {
+			r.put(t, fmt.Sprint(i))
+		}
+		w := &paused{Writer: r.write, behind: behind, stands: make(chan struct{}), goOn: make(chan struct{})}
+		slow := queues.New(queues.Options{Stamp: r.stamp, Writer: w, Clock: r.clock})
+		var got []queues.Message
+		var err error
+		var done sync.WaitGroup
+		done.Go(func() { got, err = slow.Get(t.Context(), r.queue, 1, time.Minute) })
+		<-w.stands
+		others := r.get(t, 32, time.Minute)
+		close(w.goOn)
+		done.Wait()
+		require.NoError(t, err)
+		if behind {
+			require.Len(t, got, 1)
+			require.Equal(t, []string{"1", "2"}, others)
+		} else {
+			require.Empty(t, got)
+			require.Equal(t, []string{"0", "1", "2"}, others)
+		}
+	}
 }
