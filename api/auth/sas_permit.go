@@ -141,10 +141,13 @@ func (s *SAS) access(policies []catalog.Policy, now geo.Timestamp) (*protocol.Ac
 			printTime(t.expiry) + "] - Current [" + printTime(now) + "]")
 	}
 	a := &protocol.Access{
-		OfAccount: s.ofAccount, Types: s.text[fieldSRT], Letters: t.letters, Keys: s.keys, Shows: s.shows(),
+		OfAccount: s.ofAccount, Letters: t.letters, Keys: s.keys, Shows: s.shows(),
 		Hidden: !s.ofAccount && s.service != geo.Table && s.version < protocol.Version20150405,
 	}
-	if s.service == geo.Table {
+	switch { // Of the other kind the field is not signed.
+	case s.ofAccount:
+		a.Types = s.text[fieldSRT]
+	case s.service == geo.Table:
 		a.Table = s.text[fieldTN]
 	}
 	return a, nil
