@@ -6,6 +6,9 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"antipode/services/storageerr"
 )
@@ -102,6 +105,7 @@ func (r *reader) start() (*xml.StartElement, error) {
 // element reads up to the start of the next element, or the end of the open one or of the body: nil.
 func (r *reader) element() (*xml.StartElement, error) {
 	for {
+		at := r.xml.InputOffset()
 		token, err := r.token()
 		if errors.Is(err, io.EOF) && r.depth == 0 {
 			return nil, nil
@@ -122,6 +126,9 @@ func (r *reader) element() (*xml.StartElement, error) {
 			r.depth--
 			return nil, nil
 		case xml.CharData:
+			if r.keep && bytes.ContainsRune(t, utf8.RuneError) && halvesPair(r.body.b[at:r.xml.InputOffset()]) {
+				return nil, storageerr.InvalidInput
+			}
 			if r.keep {
 				r.text = append(r.text, t...)
 			}
@@ -139,6 +146,29 @@ func twice(attributes []xml.Attr) bool {
 		}
 	}
 	return false
+}
+
+// halvesPair reports whether a text refers to one half of a surrogate pair, which is no character. The parser makes
+// U+FFFD of it: to store something else than was sent would hide that.
+func halvesPair(text []byte) bool {
+	if bytes.HasPrefix(text, []byte("<![CDATA[")) {
+		return false
+	}
+	for {
+		_, after, found := bytes.Cut(text, []byte("&#"))
+		if !found {
+			return false
+		}
+		var digits []byte
+		digits, text, _ = bytes.Cut(after, []byte(";"))
+		base := 10
+		if hex, is := bytes.CutPrefix(digits, []byte("x")); is {
+			digits, base = hex, 16
+		}
+		if n, err := strconv.ParseUint(string(digits), base, 32); err == nil && utf16.IsSurrogate(rune(n)) {
+			return true
+		}
+	}
 }
 
 // token reads one token.
