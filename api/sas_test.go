@@ -262,6 +262,11 @@ func TestSASOfBlobs(t *testing.T) {
 	rig.want(t, put("new", "x").by(ofContainer+"c"), 201, "")
 	rig.want(t, put("new", "y").by(ofContainer+"c"), 403, "UnauthorizedBlobOverwrite")
 	rig.want(t, put("new", strings.Repeat("y", 1<<20)).by(ofContainer+"c"), 403, "UnauthorizedBlobOverwrite")
+	met := put("new", "y") // A condition that holds gives no right to overwrite.
+	for _, condition := range [][]string{{"If-Match", "*"}, {"If-Unmodified-Since", "Fri, 01 Jan 2999 00:00:00 GMT"}} {
+		met.headers = append([]string{"x-ms-blob-type", blockBlobs}, condition...)
+		rig.want(t, met.by(ofContainer+"c"), 403, "UnauthorizedBlobOverwrite")
+	}
 	rig.want(t, put("new", "y").by(ofContainer+"w"), 201, "")
 	rig.want(t, blob("PUT /acct/cont/new?comp=block&blockid=AA==", "x").by(ofContainer+"c"), 201, "")
 	list := blob("PUT /acct/cont/new?comp=blocklist", `<BlockList><Latest>AA==</Latest></BlockList>`)
