@@ -83,3 +83,19 @@ func TestHeldOfQueues(t *testing.T) {
 		require.NoError(t, store.Close())
 	}
 }
+
+// What an Apply that failed had held is not written with the state that takes its place.
+func TestHeldIsDroppedWithTheState(t *testing.T) {
+	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, store.Close()) }()
+	m, err := OpenMachine(geo.FirstRange(geo.Queue), store, func(Applied) {})
+	require.NoError(t, err)
+	batch := store.NewBatch()
+	require.NoError(t, m.setOps(batch, &change.Record{Partition: []byte("p"), Ops: []change.Op{{Row: []byte("row"), Value: []byte("v")}}}))
+	require.NoError(t, batch.Close())
+	require.NotEmpty(t, m.held.rows)
+	require.NoError(t, m.load())
+	require.Empty(t, m.held.rows)
+	require.True(t, m.held.on)
+}
