@@ -33,12 +33,18 @@ func TestUnsignedWidensNoSAS(t *testing.T) {
 		service geo.Service
 		query   string
 	}{
-		{geo.Blob, "sv=2024-08-04&sr=c&sp=r&se=2034-01-02"}, {geo.Blob, "sv=2024-08-04&sr=b&sp=c&se=2034-01-02&rsct=text/plain"},
-		{geo.Blob, "sv=2012-02-12&sr=c&sp=r&se=2034-01-02"}, {geo.Blob, "sv=2013-08-15&sr=b&sp=r&se=2034-01-02"},
-		{geo.Blob, "sr=c&sp=r&st=2024-06-01&se=2024-06-01T00:30Z"}, {geo.Blob, "sv=2019-02-02&ss=b&srt=o&sp=r&se=2034-01-02"},
-		{geo.Queue, "sv=2020-02-10&sp=r&se=2034-01-02&sip=10.0.0.5"}, {geo.Queue, "sv=2014-02-14&sp=a&se=2034-01-02"},
-		{geo.Table, "sv=2019-02-02&tn=T&sp=r&se=2034-01-02&spk=a&srk=b&epk=m"}, {geo.Table, "sv=2012-02-12&tn=t&sp=u&se=2034-01-02&epk=m"},
-		{geo.Table, "sv=2024-08-04&ss=t&srt=o&sp=a&se=2034-01-02&st=2024-01-01"}, {geo.Table, "sv=2015-04-05&tn=t&sp=raud&se=2024-01-01"},
+		{geo.Blob, "sv=2024-08-04&sr=c&sp=r&se=2034-01-02"},
+		{geo.Blob, "sv=2024-08-04&sr=b&sp=c&se=2034-01-02&rsct=text/plain"},
+		{geo.Blob, "sv=2012-02-12&sr=c&sp=r&se=2034-01-02"},
+		{geo.Blob, "sv=2013-08-15&sr=b&sp=r&se=2034-01-02"},
+		{geo.Blob, "sr=c&sp=r&st=2024-06-01&se=2024-06-01T00:30Z"},
+		{geo.Blob, "sv=2019-02-02&ss=b&srt=o&sp=r&se=2034-01-02"},
+		{geo.Queue, "sv=2020-02-10&sp=r&se=2034-01-02&sip=10.0.0.5"},
+		{geo.Queue, "sv=2014-02-14&sp=a&se=2034-01-02"},
+		{geo.Table, "sv=2019-02-02&tn=T&sp=r&se=2034-01-02&spk=a&srk=b&epk=m"},
+		{geo.Table, "sv=2012-02-12&tn=t&sp=u&se=2034-01-02&epk=m"},
+		{geo.Table, "sv=2024-08-04&ss=t&srt=o&sp=a&se=2034-01-02&st=2024-01-01"},
+		{geo.Table, "sv=2015-04-05&tn=t&sp=raud&se=2024-01-01"},
 	}
 	at, err := time.Parse(time.RFC3339, sasNow)
 	require.NoError(t, err)
