@@ -272,6 +272,9 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	x.r = x.r.WithContext(ctx)
 	protocol.WatchSender(x.w, x.r) // Until the request's time is over.
 	x.req.HTTP = x.r
+	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect != operation.Reads && x.o.UpToDate(account) {
+		x.w.Before(x.breakOffStale)
+	}
 	switch place, err := x.leaders.Pass(x.routed(), x.leads()); place {
 	case routing.Elsewhere:
 		x.op = opForwarded
@@ -304,6 +307,15 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 func (x *exchange) markStale() {
 	if x.location(x.req.Account) == x.o.Location && !x.o.UpToDate(x.req.Account) {
 		x.w.Header().Set(protocol.HeaderMayBeStale, "true")
+	}
+}
+
+// breakOffStale breaks the connection off in place of the answer to a write, where it is not confirmed any more that the
+// account has no higher epoch at the other location: the commit may be one that is lost (R21). The leader looks when it
+// answers. From there to the client, by other nodes too, is a way on which a process can stand still across a promotion.
+func (x *exchange) breakOffStale() {
+	if x.w.Status < http.StatusInternalServerError && !x.o.UpToDate(x.req.Account) {
+		panic(http.ErrAbortHandler)
 	}
 }
 

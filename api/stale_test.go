@@ -1,0 +1,54 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/api"
+	"antipode/services/catalog"
+)
+
+// R21: a process that stood still between the commit of a write and its answer, so long that its epochs are not confirmed
+// any more, gives no answer: the commit may be one that is lost. A refusal of the server and a read are answered.
+func TestR21AnswerBehindAPauseIsBrokenOff(t *testing.T) {
+	var paused atomic.Bool
+	status := http.StatusNoContent
+	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
+		paused.Store(true) // When this has committed.
+		w.WriteHeader(status)
+	})
+	f := startFrontEnd(t, api.Options{
+		Location: "north", Leader: ledBy(leader), UpToDate: func(*catalog.Account) bool { return !paused.Load() },
+	})
+	ask := func(method string) (*http.Response, error) {
+		paused.Store(false)
+		r := signed(t, method, f.url+insert, strings.NewReader(`{"PartitionKey":"p","RowKey":"r"}`))
+		transport := &http.Transport{DisableKeepAlives: true}
+		resp, err := transport.RoundTrip(r)
+		if err == nil {
+			require.NoError(t, resp.Body.Close())
+		}
+		return resp, err
+	}
+	for _, status = range []int{http.StatusNoContent, http.StatusConflict} {
+		_, err := ask(http.MethodPost) //nolint:bodyclose // It is closed where there is one.
+		require.Error(t, err, status)
+	}
+	status = http.StatusServiceUnavailable
+	resp, err := ask(http.MethodPost) //nolint:bodyclose // It is closed.
+	require.NoError(t, err)
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	status = http.StatusOK
+	resp, err = ask(http.MethodGet) //nolint:bodyclose // It is closed.
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	// What was never confirmed is left to the leader, which looks, too.
+	paused.Store(true)
+	status = http.StatusNoContent
+	r := signed(t, http.MethodPost, f.url+insert, strings.NewReader(`{"PartitionKey":"p","RowKey":"r"}`))
+	require.Equal(t, http.StatusNoContent, send(t, r).status)
+}
