@@ -272,7 +272,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	x.r = x.r.WithContext(ctx)
 	protocol.WatchSender(x.w, x.r) // Until the request's time is over.
 	x.req.HTTP = x.r
-	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect != operation.Reads && x.o.UpToDate(account) {
+	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect != operation.Reads && x.o.Passed != nil && x.o.UpToDate(account) {
 		x.w.Before(x.breakOffStale)
 	}
 	switch place, err := x.leaders.Pass(x.routed(), x.leads()); place {
@@ -313,8 +313,9 @@ func (x *exchange) markStale() {
 // breakOffStale breaks the connection off in place of the answer to a write, where it is not confirmed any more that the
 // account has no higher epoch at the other location: the commit may be one that is lost (R21). The leader looks when it
 // answers. From there to the client, by other nodes too, is a way on which a process can stand still across a promotion.
+// Where a higher epoch is known the account may have moved meanwhile as planned, and the answer be that of the new primary.
 func (x *exchange) breakOffStale() {
-	if x.w.Status < http.StatusInternalServerError && !x.o.UpToDate(x.req.Account) {
+	if x.w.Status < http.StatusInternalServerError && !x.o.UpToDate(x.req.Account) && !x.o.Passed(x.req.Account) {
 		panic(http.ErrAbortHandler)
 	}
 }

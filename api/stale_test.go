@@ -15,7 +15,7 @@ import (
 // R21: a process that stood still between the commit of a write and its answer, so long that its epochs are not confirmed
 // any more, gives no answer: the commit may be one that is lost. A refusal of the server and a read are answered.
 func TestR21AnswerBehindAPauseIsBrokenOff(t *testing.T) {
-	var paused atomic.Bool
+	var paused, passed atomic.Bool
 	status := http.StatusNoContent
 	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
 		paused.Store(true) // When this has committed.
@@ -23,6 +23,7 @@ func TestR21AnswerBehindAPauseIsBrokenOff(t *testing.T) {
 	})
 	f := startFrontEnd(t, api.Options{
 		Location: "north", Leader: ledBy(leader), UpToDate: func(*catalog.Account) bool { return !paused.Load() },
+		Passed: func(*catalog.Account) bool { return passed.Load() },
 	})
 	ask := func(method string) (*http.Response, error) {
 		paused.Store(false)
@@ -38,8 +39,14 @@ func TestR21AnswerBehindAPauseIsBrokenOff(t *testing.T) {
 		_, err := ask(http.MethodPost) //nolint:bodyclose // It is closed where there is one.
 		require.Error(t, err, status)
 	}
-	status = http.StatusServiceUnavailable
+	passed.Store(true) // The account has moved as planned, and its new primary has answered.
+	status = http.StatusNoContent
 	resp, err := ask(http.MethodPost) //nolint:bodyclose // It is closed.
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNoContent, resp.StatusCode)
+	passed.Store(false)
+	status = http.StatusServiceUnavailable
+	resp, err = ask(http.MethodPost) //nolint:bodyclose // It is closed.
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
 	status = http.StatusOK
