@@ -57,10 +57,11 @@ for n in 1 16 64; do
     figure "table-range-$n" 25 served --workload query-range --rows 100000 --concurrency "$n" --duration 5s
     figure "table-search-$n" 40 served --workload query-search --rows 100000 --concurrency "$n" --duration 10s
 done
+# At rest: the compactions of what was loaded are over.
 for rows in 10000 1000000; do
-    figure "table-size-insert-$rows" 100 served --workload insert --concurrency 64 --depth "$rows" --duration 8s
-    figure "table-size-get-$rows" 100 served --workload get --concurrency 64 --depth "$rows" --duration 8s
-    figure "table-size-range-$rows" 100 served --workload query-range --concurrency 64 --depth "$rows" --duration 8s
+    figure "table-size-insert-$rows" 100 served --workload insert --concurrency 64 --depth "$rows" --rest 10m --duration 8s
+    figure "table-size-get-$rows" 100 served --workload get --concurrency 64 --depth "$rows" --rest 10m --duration 8s
+    figure "table-size-range-$rows" 100 served --workload query-range --rows "$rows" --concurrency 64 --rest 10m --duration 8s
 done
 
 # Queues: puts, and messages that are put, got and deleted, in a queue that is almost empty and in a deep one.

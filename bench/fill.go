@@ -34,7 +34,7 @@ func (w *worker) writeAll(ctx context.Context, to objects, n int) error {
 	for done := 0; done < n; {
 		a, _, _, err := w.send(ctx, to.write(object{w.id, done}))
 		problem := outcome(a, err)
-		if problem == "" || strings.HasPrefix(problem, "409 ") { // Written, but the answer was lost.
+		if problem == "" || strings.HasPrefix(problem, "409") { // Written, but the answer was lost.
 			done++
 			continue
 		}

@@ -32,7 +32,11 @@ type Options struct {
 	// a table has beside those of the run.
 	Queue string
 	Depth int
-	JSON  bool
+	// Table is an existing table, or the name of a new one.
+	Table string
+	// Rest is how long to wait at most until the server has done what loading the rows left to do, zero not at all.
+	Rest time.Duration
+	JSON bool
 	// arriveWait bounds how long -secondary may take to show the last write. Zero
 	// means two minutes.
 	arriveWait time.Duration
@@ -106,6 +110,8 @@ func (o Options) Validate() error {
 	bad(o.Partitions < 1, "--partitions %d: give 1 or more", o.Partitions)
 	bad(o.Depth < 0, "--depth %d: give zero or more", o.Depth)
 	bad(o.Depth > 0 && (o.Workload == workloadBatch || workloads()[o.Workload].blob), "--depth is of queues and of tables but for batch")
+	bad(o.Table != "" && portsBelowTables(o.Workload) != 0, "--table is of the workloads of tables")
+	bad(o.Rest < 0, "--rest %v: give zero or more", o.Rest)
 	bad(o.Rows < 1, "--rows %d: give 1 or more", o.Rows)
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
 	bad(o.Workload == workloadRecover && o.Bytes < 2*blobBytes, "--bytes %v: give 8MiB or more", o.Bytes)

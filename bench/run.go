@@ -171,6 +171,9 @@ func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) err
 			return err
 		}
 	}
+	if err := server.awaitRest(ctx, clk, o.Rest); err != nil {
+		return err
+	}
 	res, err := timed(ctx, o, clk, server, workers)
 	if err != nil {
 		return err
@@ -210,7 +213,10 @@ func startWorkers(ctx context.Context, o Options, clk clock.Clock) ([]*worker, e
 	if err != nil {
 		return nil, err
 	}
-	name := "bench" + strconv.FormatInt(clk.Now().UnixMilli(), 36)
+	name := o.Table
+	if name == "" {
+		name = "bench" + strconv.FormatInt(clk.Now().UnixMilli(), 36)
+	}
 	workers := make([]*worker, o.Concurrency)
 	limit := newQuota(o.Bytes)
 	for i := range workers {
@@ -234,7 +240,7 @@ func closeAll(workers []*worker) {
 func prepare(ctx context.Context, o Options, workers []*worker) error {
 	first := workers[0]
 	a, _, _, err := first.send(ctx, first.container())
-	if problem := outcome(a, err); problem != "" {
+	if problem := outcome(a, err); problem != "" && (o.Table == "" || problem != "409 TableAlreadyExists") {
 		return fmt.Errorf("creating %s at %s: %s: %w", first.name, o.Endpoint, problem, errors.Join(err, bodyError(a)))
 	}
 	if first.messages == nil && !first.blob && o.Depth > 0 {

@@ -136,6 +136,20 @@ func TestDepthOfATable(t *testing.T) {
 	require.Len(t, seen, 500)
 }
 
+// A run goes on with the table of a former one, and finds its rows.
+func TestTableOfAFormerRun(t *testing.T) {
+	entities := &store{Store: fake.New(fake.Faults{}, 0)}
+	server := httptest.NewServer(entities)
+	defer server.Close()
+	for _, workload := range []string{workloadInsert, workloadGet} {
+		o := options(t, "--workload", workload, "--endpoint", server.URL+"/devstoreaccount1", "--admin", "", "--table", "former",
+			"--rows", "10", "--concurrency", "2", "--duration", "100ms", "--warmup", "0s", "--read-back", "4")
+		require.NoError(t, measure(t.Context(), o, clock.System{}, t.Output()))
+	}
+	_, err := parse([]string{"--workload", "queue-put", "--table", "former"}, t.Output())
+	require.ErrorContains(t, err, "--table is of")
+}
+
 // checkPage checks a page of a listing.
 func checkPage(l *list, body []byte) error {
 	_, err := l.check(answer{body: body})
