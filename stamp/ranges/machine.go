@@ -120,7 +120,7 @@ func (m *Machine) load() (err error) {
 // index with them.
 func (m *Machine) Apply(entries []*pb.Entry) error {
 	m.mu.Lock()
-	batch := m.state.NewBatch()
+	batch := m.state.NewBatchOf(batchBytes(entries))
 	results := make([]Applied, 0, len(entries))
 	for _, e := range entries {
 		m.out = Applied{Index: e.GetIndex()}
@@ -150,6 +150,15 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 		return errors.Join(m.received.Finish(late), m.state.Commit(late), late.Close())
 	}
 	return nil
+}
+
+// batchBytes is about what the batch of entries takes: their rows with their partitions, and how far the streams are.
+func batchBytes(entries []*pb.Entry) int {
+	n := 4 << 10
+	for _, e := range entries {
+		n += len(e.GetData()) + len(e.GetData())/4
+	}
+	return n
 }
 
 // histories counts the machines that were opened in this process.

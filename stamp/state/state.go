@@ -142,6 +142,9 @@ type Batch struct{ b *pebble.Batch }
 // NewBatch returns an empty batch.
 func (s *Store) NewBatch() *Batch { return &Batch{s.db.NewBatch()} }
 
+// NewBatchOf returns an empty batch with room for so many bytes, so that it need not be copied as it grows.
+func (s *Store) NewBatchOf(bytes int) *Batch { return &Batch{s.db.NewBatchWithSize(bytes)} }
+
 // Set sets key to value; both are copied.
 func (b *Batch) Set(key, value []byte) error { return b.b.Set(key, value, nil) }
 
