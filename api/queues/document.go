@@ -53,7 +53,7 @@ const (
 )
 
 // messageWriter writes the document of messages. One that fits in a window has its length in the header. Longer ones
-// go out as they are made: texts may be six times as long where they are escaped.
+// go out as they are made: texts may be escapedMax times as long where they are escaped.
 type messageWriter struct {
 	w       http.ResponseWriter
 	status  int
@@ -61,7 +61,12 @@ type messageWriter struct {
 	begun   bool
 	version protocol.Version
 	kind    answerKind
+	// most is how many bytes the document has at most.
+	most int
 }
+
+// escapedMax is how many times as long as a text its escaped form is at most.
+const escapedMax = 6
 
 // answerMessages answers with a list of messages.
 func (c *call) answerMessages(status int, kind answerKind, list []queues.Message) error {
@@ -69,8 +74,7 @@ func (c *call) answerMessages(status int, kind answerKind, list []queues.Message
 	for i := range list {
 		texts += len(list[i].Text)
 	}
-	protocol.AnswerDocument(c.w, 6*texts+windowMax)
-	m := messageWriter{w: c.w, status: status, version: c.r.Version, kind: kind}
+	m := messageWriter{w: c.w, status: status, version: c.r.Version, kind: kind, most: escapedMax*texts + windowMax}
 	m.b = append(make([]byte, 0, min(windowMax, texts+1<<10)), wire.XMLStart...)
 	if len(list) == 0 {
 		m.b = append(m.b, "<QueueMessagesList />"...)
@@ -133,6 +137,9 @@ func (m *messageWriter) flush() {
 	if !m.begun {
 		m.begun = true
 		m.w.WriteHeader(m.status)
+		if _, whole := m.w.Header()["Content-Length"]; !whole { // By its length the header gives the client its time.
+			protocol.AnswerDocument(m.w, m.most)
+		}
 	}
 	_, _ = m.w.Write(m.b)
 	m.b = m.b[:0]
