@@ -2,6 +2,8 @@ package stamp
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"time"
 
 	"antipode/geo"
@@ -57,54 +59,74 @@ type Floor func(ctx context.Context) (geo.Timestamp, error)
 // With untrusted it also takes a replica that lost something it had fsynced, if no trusted one
 // is left. What only the other replicas held is lost. The range gives no time at or before floor from
 // then on: otherwise what it commits next could be older than times that the other location has been
-// promised to be complete (R6). floor is called once the survivor is chosen; its error is returned. After it,
-// membership.ErrQuorum and membership.ErrNoSurvivor nothing changed. After an error of a survivor on another node it is unknown whether the range
-// was re-formed: run Recover again.
+// promised to be complete (R6). floor is called once the survivor is chosen; its error is returned. It may take its
+// time, so all nodes are asked again after it. The survivor re-forms nothing if it hears a leader, or if
+// membership.ReformWithin has passed since its survey, as after a pause of a process: nodes that were silent may be back.
+// After the error of floor, membership.ErrQuorum, membership.ErrNoSurvivor and membership.ErrChanged nothing changed.
+// After another error of a survivor on another node it is unknown whether the range was re-formed: run Recover again.
 func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool, floor Floor) (Recovered, error) {
-	surveys, silent, err := s.surveys(ctx, id)
+	found, err := s.survey(ctx, id, untrusted)
 	if err != nil {
 		return Recovered{}, err
 	}
-	best, as, err := membership.Survivor(surveys, untrusted)
-	if err != nil {
-		return Recovered{}, err
-	}
-	out := Recovered{Survivor: best, Recovery: as, Replica: as.Members().List[0].ID, Silent: silent}
+	var above geo.Timestamp
 	if floor != nil {
-		if out.Floor, err = floor(ctx); err != nil {
+		if above, err = floor(ctx); err != nil {
 			return Recovered{}, err
 		}
+		before := found
+		if found, err = s.survey(ctx, id, untrusted); err != nil {
+			return Recovered{}, err
+		}
+		if !found.Survivor.Same(before.Survivor) { // What the other location has of it may have changed too.
+			return Recovered{}, fmt.Errorf("the replicas of range %d %w", id, membership.ErrChanged)
+		}
 	}
-	for _, v := range surveys {
-		if known := max(v.Index, v.Commit); known > best.Index {
+	found.Floor = above
+	best := found.Survivor
+	s.o.Logger.Warn("an operator re-forms a range from one replica, accepting the loss of what the others held", "range", id,
+		"survivor", best.Node, "replica", best.Replica, "trusted", best.Trusted, "index", best.Index, "term", best.Term,
+		"known_committed", best.Commit, "silent_nodes", found.Silent, "ahead", found.Ahead, "floor", found.Floor)
+	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, found.Recovery, found.Floor})
+	return found, err
+}
+
+// survey asks every node of a range for the survey of its replica, all at once, and chooses the survivor. What it returns
+// has no Floor yet.
+func (s *Stamp) survey(ctx context.Context, id geo.RangeID, untrusted bool) (out Recovered, err error) {
+	placed := s.Placed(id)
+	surveys, errs := make([]membership.Survey, len(placed)), make([]error, len(placed))
+	var all sync.WaitGroup
+	for i, n := range placed {
+		all.Go(func() {
+			within, cancel := context.WithTimeout(ctx, surveyTimeout)
+			defer cancel()
+			surveys[i], errs[i] = ask[membership.Survey](within, s, n, surveyMethod, surveyRequest{id})
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	var answered []membership.Survey
+	for i, n := range placed {
+		if errs[i] != nil {
+			s.o.Logger.Warn("a node does not report its replica: taken to be gone", "range", id, "of_node", n, "error", errs[i])
+			out.Silent = append(out.Silent, n)
+			continue
+		}
+		answered = append(answered, surveys[i])
+	}
+	if out.Survivor, out.Recovery, err = membership.Survivor(answered, untrusted); err != nil {
+		return out, err
+	}
+	out.Replica = out.Recovery.Members().List[0].ID
+	for _, v := range answered {
+		if known := max(v.Index, v.Commit); known > out.Survivor.Index {
 			out.Ahead = max(out.Ahead, known)
 		}
 	}
-	s.o.Logger.Warn("an operator re-forms a range from one replica, accepting the loss of what the others held", "range", id,
-		"survivor", best.Node, "replica", best.Replica, "trusted", best.Trusted, "index", best.Index, "term", best.Term,
-		"known_committed", best.Commit, "silent_nodes", silent, "ahead", out.Ahead, "floor", out.Floor)
-	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, as, out.Floor})
-	return out, err
-}
-
-// surveys asks every node of a range for the survey of its replica. silent are the nodes that
-// did not answer.
-func (s *Stamp) surveys(ctx context.Context, id geo.RangeID) (answered []membership.Survey, silent []geo.NodeID, err error) {
-	for _, n := range s.Placed(id) {
-		within, cancel := context.WithTimeout(ctx, surveyTimeout)
-		v, err := ask[membership.Survey](within, s, n, surveyMethod, surveyRequest{id})
-		cancel()
-		if ctx.Err() != nil {
-			return nil, nil, ctx.Err()
-		}
-		if err != nil {
-			s.o.Logger.Warn("a node does not report its replica: taken to be gone", "range", id, "of_node", n, "error", err)
-			silent = append(silent, n)
-			continue
-		}
-		answered = append(answered, v)
-	}
-	return answered, silent, nil
+	return out, nil
 }
 
 // answerSurvey answers surveyMethod at a node.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"antipode/geo"
 	"antipode/stamp/replica"
@@ -15,7 +16,13 @@ var (
 	ErrQuorum = errors.New("nothing to recover")
 	// ErrNoSurvivor: there is no replica that the range could be re-formed from.
 	ErrNoSurvivor = errors.New("no survivor")
+	// ErrChanged: a replica is not as its survey shows it, or the survey is old.
+	ErrChanged = errors.New("changed meanwhile: try again")
 )
+
+// ReformWithin is how old a survey may be, on the clock of the node that gave it, when the range is re-formed
+// from it. What it shows of the others may not hold any more: nodes that were silent may be back, and a quorum.
+const ReformWithin = 10 * time.Second
 
 // Survey is what a node reports of its replica of a range before a recovery. Nodes exchange it
 // as JSON: a field keeps its name.
@@ -26,6 +33,11 @@ type Survey struct {
 	Trusted bool
 	Why     string `json:",omitempty"`
 	Leads   bool
+	// Hears: a message of the range's leader came within an election timeout.
+	Hears bool `json:",omitempty"`
+	// Taken and Ran are when the survey was given, in the node's monotonic time, which counts suspension (R5), and in
+	// its running time, which leaves out its pauses. Zero from a version without them.
+	Taken, Ran time.Duration `json:",omitempty"`
 	// Term and Index are those of the last entry that the replica could keep. Commit is the
 	// index up to which it knows entries to be committed.
 	Term, Index, Commit uint64
@@ -40,11 +52,31 @@ func (s Survey) Behind(o Survey) bool {
 	) < 0
 }
 
+// MayReform returns ErrChanged unless the range may still be re-formed from the replica that the survey from is about.
+// now is its present survey, ours the recovery that it belongs to, and as the one to come. pauseMax is how long the
+// process may have stood still since: meanwhile it could hear no leader, and whatever the others sent may wait in its
+// sockets, or in the inbox of a pass that has begun.
+func MayReform(from, now Survey, ours, as replica.Recovery, pauseMax time.Duration) error {
+	age := now.Taken - from.Taken
+	switch {
+	case now.Leads, now.Hears, now.Replica != from.Replica, now.Trusted != from.Trusted, now.Behind(from), as <= ours:
+	case from.Taken != 0 && (age < 0 || age > ReformWithin || age-(now.Ran-from.Ran) > pauseMax):
+	default:
+		return nil
+	}
+	return fmt.Errorf("the replica on node %d %w", now.Node, ErrChanged)
+}
+
+// Same reports whether two surveys are of one replica with the same log.
+func (s Survey) Same(o Survey) bool {
+	return s.Node == o.Node && s.Replica == o.Replica && s.Trusted == o.Trusted && s.Term == o.Term && s.Index == o.Index
+}
+
 // Survivor chooses the replica from which an operator re-forms a range (R4), of those of the
 // nodes that answered, and returns the recovery that follows all that they know. It takes the
 // best trusted replica. If none is trusted it takes, with untrusted, the best of the others:
 // one that lost something it had fsynced. ErrQuorum: the trusted ones are a quorum, of a
-// configuration that one of them knows, or one of them leads. ErrNoSurvivor: there is none.
+// configuration that one of them knows, or one of them leads or hears a leader. ErrNoSurvivor: there is none.
 func Survivor(all []Survey, untrusted bool) (best Survey, as replica.Recovery, err error) {
 	last := replica.Recovery(0)
 	for _, v := range all {
@@ -90,6 +122,10 @@ func checkNoQuorum(trusted []Survey) error {
 	for _, v := range trusted {
 		if v.Leads {
 			return fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, v.Node)
+		}
+		if v.Hears {
+			return fmt.Errorf("%w: node %d hears a leader of the range, which does not answer here; if that is gone node %d notices within some seconds: try again",
+				ErrQuorum, v.Node, v.Node)
 		}
 		voters := v.Members.Voters()
 		var there []geo.NodeID

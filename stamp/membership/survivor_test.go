@@ -3,6 +3,7 @@ package membership
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,6 +38,7 @@ func TestSurvivor(t *testing.T) {
 		"of equal ones that of the lowest node":  {all: []Survey{of(3, false, 5, 10), of(1, false, 5, 10), of(2, false, 5, 10)}, want: 1, untrusted: true},
 		"an empty one is none":                   {all: []Survey{of(1, false, 0, 0)}, err: ErrNoSurvivor, untrusted: true},
 		"a leader that lost the others":          {all: []Survey{{Node: 1, Replica: 1, Trusted: true, Leads: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
+		"one that hears a leader":                {all: []Survey{{Node: 1, Replica: 1, Trusted: true, Hears: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
 		"nobody":                                 {err: ErrNoSurvivor, untrusted: true},
 		"a survivor of before is a quorum":       {all: []Survey{reformed(1, true, 20), of(2, true, 5, 30), of(3, true, 5, 30)}, err: ErrQuorum},
 		"retired ones are not trusted":           {all: []Survey{gone, of(3, true, 5, 30)}, err: ErrNoSurvivor},
@@ -48,6 +50,47 @@ func TestSurvivor(t *testing.T) {
 			require.Equal(t, c.want, got.Node)
 			for _, v := range c.all {
 				require.True(t, err != nil || as > replica.RecoveryOf(v.Replica), "a later recovery")
+			}
+		})
+	}
+}
+
+// R4: a range is re-formed only from the replica that the survey showed, while that knows of no leader, and soon: not
+// after a pause of its process, which may hide one. A survey of a version without times has no age.
+func TestMayReform(t *testing.T) {
+	once, err := replica.Recovery(0).Next(1)
+	require.NoError(t, err)
+	const patience = time.Second
+	at := Survey{Node: 1, Replica: 1, Trusted: true, Term: 5, Index: 10, Taken: time.Hour, Ran: time.Minute}
+	for name, c := range map[string]struct {
+		change func(from, now *Survey)
+		ours   replica.Recovery
+		ok     bool
+	}{
+		"at once":            {func(*Survey, *Survey) {}, 0, true},
+		"it has more now":    {func(_, now *Survey) { now.Index++ }, 0, true},
+		"in time":            {func(_, now *Survey) { now.Taken, now.Ran = now.Taken+ReformWithin, now.Ran+ReformWithin }, 0, true},
+		"a short pause":      {func(_, now *Survey) { now.Taken += patience }, 0, true},
+		"a pause":            {func(_, now *Survey) { now.Taken += patience + 1 }, 0, false},
+		"late":               {func(_, now *Survey) { now.Taken, now.Ran = now.Taken+ReformWithin+1, now.Ran+ReformWithin+1 }, 0, false},
+		"the machine booted": {func(_, now *Survey) { now.Taken, now.Ran = 1, 1 }, 0, false},
+		"without times":      {func(from, _ *Survey) { from.Taken, from.Ran = 0, 0 }, 0, true},
+		"it leads":           {func(_, now *Survey) { now.Leads = true }, 0, false},
+		"it hears a leader":  {func(_, now *Survey) { now.Hears = true }, 0, false},
+		"it has less":        {func(_, now *Survey) { now.Index-- }, 0, false},
+		"of a lower term":    {func(_, now *Survey) { now.Term-- }, 0, false},
+		"another replica":    {func(_, now *Survey) { now.Replica++ }, 0, false},
+		"it is lost":         {func(_, now *Survey) { now.Trusted = false }, 0, false},
+		"it is in it":        {func(*Survey, *Survey) {}, once, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, now := at, at
+			c.change(&from, &now)
+			err := MayReform(from, now, c.ours, once, patience)
+			if c.ok {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, ErrChanged)
 			}
 		})
 	}

@@ -52,6 +52,7 @@ func (r *hostedRange) survey() (s membership.Survey, err error) {
 	d, log, rep, applied := r.membership.Identity(), r.log, r.Replica(), r.Machine.AppliedState()
 	s = membership.Survey{
 		Node: r.n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
+		Hears: rep.HearsLeader(), Taken: r.n.o.Clock.Mono(), Ran: r.n.scheduler.running.Time(),
 		Term: applied.Term, Index: applied.Index, Commit: applied.Index, Members: r.Machine.Members(),
 	}
 	if !s.Trusted {
@@ -87,11 +88,10 @@ func (r *hostedRange) reform(from membership.Survey, as replica.Recovery, floor 
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case !n.o.takesSnapshots():
+	if !n.o.takesSnapshots() {
 		return fmt.Errorf("node %d sends no range snapshots, so the range would stay with one replica", n.o.ID), nil
-	case now.Leads || now.Replica != from.Replica || now.Trusted != from.Trusted || now.Behind(from) || as <= r.membership.Recovery():
-		return fmt.Errorf("the replica on node %d changed meanwhile: try again", n.o.ID), nil
+	} else if err := membership.MayReform(from, now, r.membership.Recovery(), as, n.hints.Timeout); err != nil {
+		return err, nil
 	}
 	release, ok := n.snapshots.Reserve(r.ID())
 	if !ok {

@@ -65,6 +65,12 @@ func (m Members) campaignRank(id, lead geo.ReplicaID, rotate int) int {
 	return (i + rotate) % len(voters)
 }
 
+// HearsLeader reports whether a message of the leader came within an election timeout, in ticks. If this replica leads
+// it is false.
+func (r *Replica) HearsLeader() bool {
+	return r.lost == nil && !r.IsLeader() && r.rn.BasicStatus().Lead != 0 && r.elapsed <= r.o.ElectionTicks
+}
+
 // quiet reports whether the replica restarted so lately that it neither votes nor campaigns: a
 // leader may hold a lease that relies on what the replica promised before (R5).
 func (r *Replica) quiet(now time.Duration) bool {
