@@ -60,7 +60,7 @@ type Floor func(ctx context.Context) (geo.Timestamp, error)
 // is left. What only the other replicas held is lost. The range gives no time at or before floor from
 // then on: otherwise what it commits next could be older than times that the other location has been
 // promised to be complete (R6). floor is called once the survivor is chosen; its error is returned. It may take its
-// time, so all nodes are asked again after it. The survivor re-forms nothing if it hears a leader, or if
+// time, so all nodes are asked again after it. The survivor re-forms nothing if it follows a leader, or if
 // membership.ReformWithin has passed since its survey, as after a pause of a process: nodes that were silent may be back.
 // After the error of floor, membership.ErrQuorum, membership.ErrNoSurvivor and membership.ErrChanged nothing changed.
 // After another error of a survivor on another node it is unknown whether the range was re-formed: run Recover again.

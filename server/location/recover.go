@@ -40,7 +40,7 @@ func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, in wire.Rec
 		err = refused(http.StatusConflict, "PairSilent", err)
 	case errors.Is(err, errClockBehind):
 		err = refused(http.StatusConflict, "ClockBehind", err)
-	case errors.Is(err, membership.ErrQuorum):
+	case errors.Is(err, membership.ErrQuorum), errors.Is(err, membership.ErrChanged):
 		err = refused(http.StatusConflict, "QuorumPresent", err)
 	case errors.Is(err, membership.ErrNoSurvivor):
 		err = refused(http.StatusConflict, "NoSurvivor", err)

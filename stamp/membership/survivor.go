@@ -33,8 +33,8 @@ type Survey struct {
 	Trusted bool
 	Why     string `json:",omitempty"`
 	Leads   bool
-	// Hears: a message of the range's leader came within an election timeout.
-	Hears bool `json:",omitempty"`
+	// Follows: a message of the range's leader came within an election timeout.
+	Follows bool `json:",omitempty"`
 	// Taken and Ran are when the survey was given, in the node's monotonic time, which counts suspension (R5), and in
 	// its running time, which leaves out its pauses. Zero from a version without them.
 	Taken, Ran time.Duration `json:",omitempty"`
@@ -54,12 +54,12 @@ func (s Survey) Behind(o Survey) bool {
 
 // MayReform returns ErrChanged unless the range may still be re-formed from the replica that the survey from is about.
 // now is its present survey, ours the recovery that it belongs to, and as the one to come. pauseMax is how long the
-// process may have stood still since: meanwhile it could hear no leader, and whatever the others sent may wait in its
+// process may have stood still since: meanwhile it could receive nothing of a leader, and whatever the others sent may wait in its
 // sockets, or in the inbox of a pass that has begun.
 func MayReform(from, now Survey, ours, as replica.Recovery, pauseMax time.Duration) error {
 	age := now.Taken - from.Taken
 	switch {
-	case now.Leads, now.Hears, now.Replica != from.Replica, now.Trusted != from.Trusted, now.Behind(from), as <= ours:
+	case now.Leads, now.Follows, now.Replica != from.Replica, now.Trusted != from.Trusted, now.Behind(from), as <= ours:
 	case from.Taken != 0 && (age < 0 || age > ReformWithin || age-(now.Ran-from.Ran) > pauseMax):
 	default:
 		return nil
@@ -76,7 +76,7 @@ func (s Survey) Same(o Survey) bool {
 // nodes that answered, and returns the recovery that follows all that they know. It takes the
 // best trusted replica. If none is trusted it takes, with untrusted, the best of the others:
 // one that lost something it had fsynced. ErrQuorum: the trusted ones are a quorum, of a
-// configuration that one of them knows, or one of them leads or hears a leader. ErrNoSurvivor: there is none.
+// configuration that one of them knows, or one of them leads or follows a leader. ErrNoSurvivor: there is none.
 func Survivor(all []Survey, untrusted bool) (best Survey, as replica.Recovery, err error) {
 	last := replica.Recovery(0)
 	for _, v := range all {
@@ -123,8 +123,8 @@ func checkNoQuorum(trusted []Survey) error {
 		if v.Leads {
 			return fmt.Errorf("%w: node %d leads the range; if it has lost the others it steps down within a second: try again", ErrQuorum, v.Node)
 		}
-		if v.Hears {
-			return fmt.Errorf("%w: node %d hears a leader of the range, which does not answer here; if that is gone node %d notices within some seconds: try again",
+		if v.Follows {
+			return fmt.Errorf("%w: node %d follows a leader of the range, which does not answer here; if that is gone node %d notices within some seconds: try again",
 				ErrQuorum, v.Node, v.Node)
 		}
 		voters := v.Members.Voters()

@@ -52,7 +52,7 @@ func (r *hostedRange) survey() (s membership.Survey, err error) {
 	d, log, rep, applied := r.membership.Identity(), r.log, r.Replica(), r.Machine.AppliedState()
 	s = membership.Survey{
 		Node: r.n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
-		Hears: rep.HearsLeader(), Taken: r.n.o.Clock.Mono(), Ran: r.n.scheduler.running.Time(),
+		Follows: rep.FollowsLeader(), Taken: r.n.o.Clock.Mono(), Ran: r.n.scheduler.running.Time(),
 		Term: applied.Term, Index: applied.Index, Commit: applied.Index, Members: r.Machine.Members(),
 	}
 	if !s.Trusted {

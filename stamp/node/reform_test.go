@@ -39,7 +39,7 @@ func TestReformRefusesWhatChanged(t *testing.T) {
 	silence := func() bool { // It may have been elected in between.
 		var err error
 		saw, err = n.Survey(t.Context(), testRange)
-		return err == nil && !saw.Leads && !saw.Hears
+		return err == nil && !saw.Leads && !saw.Follows
 	}
 	require.Eventually(t, silence, electionWait, time.Millisecond)
 	first, err := n.Identity(testRange).Recovery().Next(n.ID())
@@ -90,7 +90,7 @@ func (taking) Snapshot(geo.NodeID, geo.NodeID, snapshot.Header) (snapshot.Stream
 
 // R4, R5: an operator finds that one node alone answers, and has it re-form the range. It does so in the moment of
 // that answer. But not after it stood still, at the very point of its pass at which it would: the others may be back, and
-// have acknowledged writes that it lacks and whose messages it has not read. Nor as soon as it hears a leader.
+// have acknowledged writes that it lacks and whose messages it has not read. Nor as soon as it follows a leader.
 func TestR4NoRecoveryAfterAPause(t *testing.T) {
 	for name, back := range map[string]bool{"the others stay away": false, "the others are back": true} {
 		t.Run(name, func(t *testing.T) {
@@ -110,9 +110,9 @@ func TestR4NoRecoveryAfterAPause(t *testing.T) {
 				require.NoError(t, err)
 				return v
 			}
-			require.True(t, survey().Hears || lead.Leader() == id)
+			require.True(t, survey().Follows || lead.Leader() == id)
 			away(1 << 62)
-			s.until("silence", func() bool { v := survey(); return !v.Leads && !v.Hears })
+			s.until("silence", func() bool { v := survey(); return !v.Leads && !v.Follows })
 			best, as, err := membership.Survivor([]membership.Survey{survey()}, false)
 			require.NoError(t, err)
 			reformed := errors.New("it did not run")
@@ -133,7 +133,7 @@ func TestR4NoRecoveryAfterAPause(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, reformed, membership.ErrChanged)
-			s.until("a leader that is heard", func() bool { return survey().Hears })
+			s.until("a leader that it follows", func() bool { return survey().Follows })
 			_, _, err = membership.Survivor([]membership.Survey{survey()}, true)
 			require.ErrorIs(t, err, membership.ErrQuorum)
 			fresh := survey()

@@ -65,9 +65,9 @@ func (m Members) campaignRank(id, lead geo.ReplicaID, rotate int) int {
 	return (i + rotate) % len(voters)
 }
 
-// HearsLeader reports whether a message of the leader came within an election timeout, in ticks. If this replica leads
+// FollowsLeader reports whether a message of the leader came within an election timeout, in ticks. If this replica leads
 // it is false.
-func (r *Replica) HearsLeader() bool {
+func (r *Replica) FollowsLeader() bool {
 	return r.lost == nil && !r.IsLeader() && r.rn.BasicStatus().Lead != 0 && r.elapsed <= r.o.ElectionTicks
 }
 
