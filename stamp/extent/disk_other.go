@@ -5,9 +5,7 @@ package extent
 import "errors"
 
 // Only Linux has O_DIRECT in a form that was tried.
-const osWriters = false
-
-func openOSWriter(string, int64, bool) (writer, error) { return nil, errors.ErrUnsupported }
+const osReader = false
 
 func readDirect(string, []byte, int64) (int, error) { return 0, errors.ErrUnsupported }
 

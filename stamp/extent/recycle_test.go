@@ -10,6 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
+
+	"antipode/stamp/rawfile"
+	"antipode/stamp/rawtest"
 )
 
 // zeros is a source that repeats itself as badly as can be.
@@ -92,21 +95,28 @@ func TestSparesAreBounded(t *testing.T) {
 func TestCrashAtEveryOperation(t *testing.T) {
 	for name, layout := range layouts {
 		t.Run(name, func(t *testing.T) {
-			mem, rng, source := vfs.NewCrashableMem(), newRNG(1), newSource(1)
+			mem, rng, source := rawtest.New(), newRNG(1), newSource(1)
 			opts := layout
 			opts.ExtentBytesMax, opts.SparesMax = 24<<10, 1
 			promised := map[Ref][]byte{}
 			armed, points := false, map[errorfs.OpKind]int{}
-			fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if !armed || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			point := func(kind errorfs.OpKind) error {
+				if !armed {
 					return nil
 				}
-				points[op.Kind]++
+				points[kind]++
 				for _, percent := range []int{0, 50, 100} {
-					requireSurvives(t, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), opts, promised)
+					requireSurvives(t, crashed(t, mem, percent, rng), opts, promised)
 				}
 				return nil
-			}))
+			}
+			mem.Before = func(string) error { return point(errorfs.OpFileWriteAt) }
+			fs := rawOver{errorfs.Wrap(mem.MemFS, errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+					return nil
+				}
+				return point(op.Kind)
+			})), mem}
 			s := open(t, fs, opts)
 			armed = true
 			for round := range 40 {
@@ -135,7 +145,18 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	}
 }
 
-func requireSurvives(t *testing.T, fs *vfs.MemFS, opts Options, promised map[Ref][]byte) {
+// rawOver is a file system whose raw writes are those of another one.
+type rawOver struct {
+	vfs.FS
+	raw rawfile.FS
+}
+
+// OpenRaw implements rawfile.FS.
+func (r rawOver) OpenRaw(path string, direct bool) (rawfile.File, error) {
+	return r.raw.OpenRaw(path, direct)
+}
+
+func requireSurvives(t *testing.T, fs vfs.FS, opts Options, promised map[Ref][]byte) {
 	t.Helper()
 	s := open(t, fs, opts)
 	for ref, data := range promised {

@@ -72,7 +72,7 @@ func (s *Store) fromDisk(en entry, buf *[]byte) ([]byte, error) {
 		*buf = alignedBytes(int(to - from))
 	}
 	b := (*buf)[:to-from]
-	if s.fs == vfs.Default && osWriters {
+	if s.fs == vfs.Default && osReader {
 		// The pages at both ends may be longer than the file. A failure to open means that
 		// O_DIRECT is refused, or that the file was unlinked meanwhile; then r has it.
 		n, err := readDirect(en.file.path, b, from)

@@ -8,8 +8,9 @@ import (
 	"io"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
+
+	"antipode/stamp/rawtest"
 )
 
 // twin is the store as a map: the dumb version that the clever one must equal.
@@ -26,7 +27,7 @@ type twin struct {
 // was deleted, may be there or not, but never with other bytes.
 func TestTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		fs := vfs.NewCrashableMem()
+		fs := rawtest.New()
 		opts := Options{
 			SliceBytes: 512, ExtentBytesMax: 30 << 10, PagedBytesMin: 5000, GarbagePercent: 30, Rand: newSource(1),
 		}
@@ -78,7 +79,7 @@ func TestTwin(t *testing.T) {
 			"crash": func(t *rapid.T) {
 				seed := rapid.Uint64().Draw(t, "seed")
 				percent := rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "percent")
-				after := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: newRNG(seed)})
+				after := crashed(t, fs, percent, newRNG(seed))
 				must(t, s.Close())
 				fs = after
 				s, err = Open(fs, testDir, opts)

@@ -4,42 +4,35 @@ import (
 	"errors"
 	"unsafe"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
+	"antipode/stamp/rawfile"
 )
 
 // Frames go past the page cache, which would take as much processor time again as all
-// else in a commit. They are read through it, by replicas that lag and at open: the
-// kernel drops from it what a direct write changes. A file system that plays crashes or
-// faults, or has no such writes, gets ordinary ones.
-
-// errNoDirect: the file system has no writes past the page cache; nothing was written.
-var errNoDirect = errors.New("seglog: no direct writes")
-
-// mayWriteDirect reports whether direct writes are worth a try.
-func mayWriteDirect(fs vfs.FS) bool { return osDirect && fs == vfs.Default }
+// else in a commit. They are read through it, by replicas that lag and at open. Where the
+// file system has no such writes, frames get ordinary ones.
 
 // writePages puts b, whole pages, at offset off of the active segment.
 func (l *Log) writePages(s *segment, b []byte, off int64) error {
-	if l.direct {
-		err := s.writeDirect(b, off)
-		if !errors.Is(err, errNoDirect) {
+	if l.direct != nil {
+		err := l.writeDirect(s, b, off)
+		if !errors.Is(err, rawfile.ErrNoDirect) {
 			return err
 		}
-		l.direct = false
+		l.direct = nil
 	}
 	_, err := s.file.WriteAt(b, off)
 	return err
 }
 
-func (s *segment) writeDirect(b []byte, off int64) error {
+func (l *Log) writeDirect(s *segment, b []byte, off int64) error {
 	if s.direct == nil {
-		f, err := openDirect(s.path)
+		f, err := l.direct.OpenRaw(s.path, true)
 		if err != nil {
 			return err
 		}
 		s.direct = f
 	}
-	return writeDirect(s.direct, b, off)
+	return s.direct.WriteVec(off, b)
 }
 
 // endDirect closes the handle of direct writes: only an active segment has one.

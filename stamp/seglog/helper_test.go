@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"antipode/geo"
+	"antipode/stamp/rawfile"
 	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
 )
@@ -153,6 +154,30 @@ type hookFile struct {
 	vfs.File
 	fs   *hookFS
 	path string
+}
+
+// OpenRaw implements rawfile.FS.
+func (fs *hookFS) OpenRaw(path string, direct bool) (rawfile.File, error) {
+	raw := rawfile.Of(fs.FS)
+	if raw == nil {
+		return nil, rawfile.ErrNoDirect
+	}
+	f, err := raw.OpenRaw(path, direct)
+	return &hookRaw{f, fs, path}, err
+}
+
+type hookRaw struct {
+	rawfile.File
+	fs   *hookFS
+	path string
+}
+
+// WriteVec implements rawfile.File.
+func (f *hookRaw) WriteVec(off int64, parts ...[]byte) error {
+	if err := f.fs.before("write", f.path); err != nil {
+		return err
+	}
+	return f.File.WriteVec(off, parts...)
 }
 
 func (fs *hookFS) wrap(path string, f vfs.File, err error) (vfs.File, error) {

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/stamp/rawfile"
 	"antipode/stamp/state"
 )
 
@@ -35,8 +36,8 @@ type Log struct {
 	segmentBytes int64
 	rand         io.Reader
 	readOnly     bool
-	// direct: frames are written past the page cache.
-	direct bool
+	// direct opens segments for writes past the page cache; nil if the file system has none.
+	direct rawfile.FS
 
 	// mu guards the map, the chain and how far its segments are durable. The scheduler
 	// alone changes them and reads them without.

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
+	"antipode/stamp/rawfile"
 	"antipode/stamp/state"
 )
 
@@ -42,7 +43,7 @@ func newLog(dir string, o state.Options) *Log {
 	if l.fs == nil {
 		l.fs = vfs.Default
 	}
-	l.direct = mayWriteDirect(l.fs)
+	l.direct = rawfile.Of(l.fs)
 	l.batch.l = l
 	l.emptyBuf()
 	if l.segmentBytes == 0 {

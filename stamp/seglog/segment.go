@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/stamp/rawfile"
 )
 
 // Names of the files: a segment, and one that is being filled with zeros.
@@ -26,7 +27,7 @@ type segment struct {
 	file   vfs.File
 	// direct is where the active segment's frames are written past the page cache, nil
 	// before the first.
-	direct *os.File
+	direct rawfile.File
 	inc    incarnation
 	// size is the length of the file.
 	size int64

@@ -71,7 +71,7 @@ func (l *Log) writeFrame(s *segment, kind frameKind) (at int64, err error) {
 	for n := f.size() - int64(len(l.buf)); n > 0; n -= min(n, headerBytes) {
 		l.buf = append(l.buf, zeros[:min(n, headerBytes)]...)
 	}
-	if l.direct {
+	if l.direct != nil {
 		l.buf = pageAligned(l.buf)
 	}
 	if err := l.writePages(s, l.buf, at); err != nil {
