@@ -23,6 +23,8 @@ type stopping struct {
 	*clock.Manual
 	// stop runs once, after the next reading; nil for not at all.
 	stop func()
+	// look runs before each reading of the wall clock until it returns true; nil for not at all.
+	look func() bool
 	// reads counts the readings.
 	reads int
 	// off is how far the wall clock is ahead.
@@ -30,7 +32,12 @@ type stopping struct {
 }
 
 // Now implements clock.Clock.
-func (c *stopping) Now() time.Time { return c.Manual.Now().Add(c.off) }
+func (c *stopping) Now() time.Time {
+	if c.look != nil && c.look() {
+		c.look = nil
+	}
+	return c.Manual.Now().Add(c.off)
+}
 
 // Mono implements clock.Clock.
 func (c *stopping) Mono() time.Duration {
