@@ -19,7 +19,7 @@ const comparePause = 30 * time.Millisecond
 
 // compareGates begins what is due.
 func (m *member) compareGates() {
-	if m.compares || m.n == nil || m.still() || m.killed != nil {
+	if m.compares || m.n == nil || m.stands() || m.killed != nil {
 		return
 	}
 	for _, svc := range m.l.s.used {

@@ -255,7 +255,7 @@ func (s *Sim) deliver(far *location, method string, body []byte, after time.Dura
 		if s.losesCall != nil && s.losesCall(method, false) {
 			m = nil
 		}
-		if err := lost(); err != nil || m == nil || m.still() {
+		if err := lost(); err != nil || m == nil || m.stands() {
 			done(nil, errors.Join(errLink, err))
 			return
 		}

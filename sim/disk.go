@@ -92,6 +92,7 @@ func (f *diskFile) Write(p []byte) (int, error) {
 // WriteAt implements vfs.File.
 func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
 	f.d.maybeKill()
+	f.takesTime(false)
 	return f.File.WriteAt(p, off)
 }
 
@@ -108,7 +109,15 @@ func (f *diskFile) SyncData() error {
 	if err := f.d.sync(f.dir); err != nil {
 		return err
 	}
+	f.takesTime(true)
 	return f.File.SyncData()
+}
+
+// takesTime has the pass that writes or syncs the log take a while. A crash meanwhile finds that undone.
+func (f *diskFile) takesTime(synced bool) {
+	if f.dir == logDir && f.d.runs() {
+		f.d.m.takesTime(synced)
+	}
 }
 
 // runs reports whether the node of this life has started: its disk has no faults while it opens.

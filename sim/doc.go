@@ -27,7 +27,8 @@
 // holds the same promises, and a message is got again early only where its get is lost.
 //
 // Faults: messages lost, doubled, late and out of order; nodes cut off, both ways or one, killed
-// between any two writes of their log, stopped, standing still, slow; power cuts that keep some
+// between any two writes of their log, stopped, standing still, slow; passes whose writes, fsyncs and applies take time, now
+// and then as long as a disk stalls; power cuts that keep some
 // unsynced blocks; failed fsyncs; full disks; wall clocks off by minutes; logs, states and whole
 // disks that are gone or of which a bit is flipped, of one node at a time (R4); bits flipped in
 // chunks and logs of running nodes, and peers that send other bytes than they hold; a link that
@@ -62,6 +63,6 @@
 // Limits: no account is moved in a run with a recovery; chunks are short, and none is collected; the state is
 // damaged only while its node is down, and its fsyncs do not fail; one range of a run is recovered with a
 // loss, and never the catalog, and in such a run copies are made again after the faults alone: see startMoves; the scrub leaves out the tables of the state, which its own goroutines
-// write; time stands still within a pass, but for nodes killed in it, and so while a follower fetches a
-// chunk.
+// write; time stands still while a follower fetches a
+// chunk, and before and after the faults within a pass.
 package sim

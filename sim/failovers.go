@@ -76,7 +76,7 @@ func (s *Sim) failover(a *account, within time.Duration, done func()) {
 	}
 	at := a.home
 	m := at.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() {
+	if m == nil || m.stands() {
 		again()
 		return
 	}
@@ -107,7 +107,7 @@ func (s *Sim) doubt(a *account, rec *catalog.Account) {
 // endFailover has an operator end a move from where it began: the other location may have taken the account since.
 func (s *Sim) endFailover(a *account, at *location) {
 	m := at.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() {
+	if m == nil || m.stands() {
 		return
 	}
 	m.begin(func() {

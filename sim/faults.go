@@ -135,6 +135,9 @@ func (s *Sim) causeFault() {
 
 // stop ends a node in good order, with or without a flush.
 func (m *member) stop() {
+	if m.n != nil && !m.paused {
+		m.finishPass()
+	}
 	if m.n == nil {
 		return
 	}

@@ -106,7 +106,7 @@ func (m *member) exchange() confirm.Exchanged {
 	err = s.task.await(exchangeMax, func(done func(error)) {
 		s.after(s.fenceTrip(), func() {
 			at := far.newest(geo.FirstRange(geo.Catalog))
-			if err := s.callsFail(); err != nil || at == nil || at.still() {
+			if err := s.callsFail(); err != nil || at == nil || at.stands() {
 				done(errors.Join(errLink, err))
 				return
 			}

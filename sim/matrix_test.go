@@ -109,7 +109,7 @@ func (c *scenario) asks(l *location, what ask) {
 // asksOnce has an operator ask at a location; nobody is called if it cannot be asked now.
 func (c *scenario) asksOnce(ctx context.Context, l *location, what ask, nobody func()) {
 	m := l.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() || m.killed != nil {
+	if m == nil || m.stands() || m.killed != nil {
 		nobody()
 		return
 	}

@@ -168,6 +168,9 @@ func (m *member) open() {
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
 			if m.life == life && m.killed == nil {
 				m.onApplied(id, a)
+				if m.n != nil && a.Index == m.n.Range(id).Machine.AppliedState().Index { // The last of its batch.
+					m.takesTime(false)
+				}
 			}
 		},
 	})
@@ -361,7 +364,7 @@ func (m *member) discard() {
 func (l *location) up() int {
 	n := 0
 	for _, m := range l.members {
-		if m.n != nil && m.killed == nil && !m.still() && !l.net.isolated[m.id] {
+		if m.n != nil && m.killed == nil && !m.stands() && !l.net.isolated[m.id] {
 			n++
 		}
 	}

@@ -104,7 +104,7 @@ func (s *Sim) drawMove(a *account) move {
 func (s *Sim) operate(a *account, o move, done func()) {
 	again := func() { s.after(operatorPause, func() { s.operate(a, o, done) }) }
 	m := a.home.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() {
+	if m == nil || m.stands() {
 		again()
 		return
 	}

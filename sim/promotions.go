@@ -152,7 +152,7 @@ func (s *Sim) promote(a *account, done func()) {
 	}
 	at := a.home.far
 	m := at.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() || !at.knowsContainers(a) {
+	if m == nil || m.stands() || !at.knowsContainers(a) {
 		again()
 		return
 	}
@@ -191,7 +191,7 @@ func (l *location) knowsContainers(a *account) bool {
 // endPromotion has an operator end a promotion.
 func (s *Sim) endPromotion(a *account, at *location) {
 	m := at.newest(geo.FirstRange(geo.Catalog))
-	if m == nil || m.still() {
+	if m == nil || m.stands() {
 		return
 	}
 	m.begin(func() {

@@ -258,7 +258,7 @@ func (s *Sim) emptyQueue(a *account, c *container) {
 	forks, moved := a.forks, a.moved
 	if !s.runUntil(drainMax, func() bool {
 		m := a.home.newest(id)
-		if e.over || e.unknown || e.busy || m == nil || m.still() {
+		if e.over || e.unknown || e.busy || m == nil || m.stands() {
 			return e.over || e.unknown
 		}
 		e.busy = true

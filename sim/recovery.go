@@ -80,7 +80,7 @@ func (s *Sim) planRecovery() {
 // calm reports whether every node works and holds what was acknowledged.
 func (l *location) calm() bool {
 	for _, m := range l.members {
-		if m.n == nil || m.killed != nil || m.still() || m.passing != nil || m.seams > 0 || m.failSync != "" || m.failed || m.damaged || m.leaving() {
+		if m.n == nil || m.killed != nil || m.stands() || m.seams > 0 || m.failSync != "" || m.failed || m.damaged || m.leaving() {
 			return false
 		}
 	}
@@ -161,6 +161,9 @@ func (r *recovery) reform() error {
 	for _, other := range r.l.holders(r.id) {
 		if other.n == nil {
 			continue
+		}
+		if other.passing != nil {
+			return errStill
 		}
 		v, err := other.n.Survey(ctx, r.id)
 		if err != nil {

@@ -111,6 +111,8 @@ type Sim struct {
 	// logBytesMax and flushEntries of the nodes. With small ones a node that was away is fed by a
 	// range snapshot.
 	logBytesMax, flushEntries uint64
+	// costs draws how long the parts of a pass take, nil where time stands still within it: see passing.go.
+	costs *passCosts
 	// task is the one that runs, nil for none.
 	task *task
 	// callsCut and busCut: no call, no publish crosses the link between the locations.
@@ -239,6 +241,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 	if s.story == nil {
 		s.planMoves(seed)
 		s.planFences(seed)
+		s.planCosts(seed)
 	}
 	s.run(stampNodes(seed))
 	return true

@@ -38,7 +38,7 @@ func (l *location) sweep() {
 	l.sweeping = sweeping{at: l.s.now, Sweeper: directory.NewSweeper(directory.SweeperOptions{
 		Stamp: catalogReader{l}, Catalog: geo.FirstRange(geo.Catalog), Ranges: data, Every: sweepPause,
 		Leader: func(id geo.RangeID) *ranges.Range {
-			if m := l.newest(id); m != nil && !m.still() {
+			if m := l.newest(id); m != nil && !m.stands() {
 				return m.n.Range(id)
 			}
 			return nil
@@ -65,7 +65,7 @@ type catalogReader struct{ l *location }
 // Read implements ranges.Reader.
 func (c catalogReader) Read(_ context.Context, id geo.RangeID, f func(ranges.State) error) error {
 	m := c.l.newest(id)
-	if m == nil || m.still() {
+	if m == nil || m.stands() {
 		return ranges.ErrNotLeader
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -34,7 +34,7 @@ func (l *location) flow(a *account) admin.Flow {
 	var known, rest []admin.Flow
 	for _, m := range l.members {
 		switch {
-		case m.n == nil || m.killed != nil || m.still():
+		case m.n == nil || m.killed != nil || m.stands():
 			rest = append(rest, admin.Flow{Silent: []string{admin.NodeName(l.name, m.id)}})
 		case l.receiving() == m.process:
 			known = append(known, m.flow(a))
@@ -101,7 +101,7 @@ func (l *location) wall() time.Time {
 func (l *location) progressNow(a *account, id geo.RangeID) (p cursor.Progress, known bool) {
 	var best *ranges.Range
 	for _, m := range l.members {
-		if m.n == nil || m.killed != nil || m.still() || m.n.Range(id) == nil {
+		if m.n == nil || m.killed != nil || m.stands() || m.n.Range(id) == nil {
 			continue
 		}
 		if r := m.n.Range(id); best == nil || r.Machine.AppliedState().Index > best.Machine.AppliedState().Index {
