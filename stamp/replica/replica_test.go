@@ -36,7 +36,7 @@ type lone struct {
 
 const loneRange = geo.RangeID(4)
 
-// watched is a log that tells which commits were synced.
+// watched is a log that records which commits were synced.
 type watched struct {
 	state.Log
 	l *lone
@@ -207,7 +207,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// R5: a restarted replica neither votes nor stands for an election timeout, whoever asks: a leader that transfers its
+// R5: a restarted replica neither votes nor stands for an election timeout, for no one that asks: a leader that transfers its
 // leadership neither. One that leaves never stands.
 func TestQuiet(t *testing.T) {
 	last := geo.EntryID{Term: 3, Index: 5}

@@ -21,7 +21,7 @@ import (
 
 // R4: what the plan of a snapshot says decides, after a crash, whether the state in the store is that of the snapshot, and
 // whether the log has kept what it held when that was ingested: index and term of the last entry, term and vote. Only where
-// the log does not have that very entry it begins anew behind the snapshot; otherwise what followed stays.
+// the log does not have that very entry it begins again behind the snapshot; otherwise what followed stays.
 func TestRecoverComparesTerms(t *testing.T) {
 	last := geo.EntryID{Term: 7, Index: 20}
 	planned := plan{id: testRange, last: last, hardTerm: 7, vote: 2}
