@@ -64,5 +64,6 @@
 // damaged only while its node is down, and its fsyncs do not fail; one range of a run is recovered with a
 // loss, and never the catalog, and in such a run copies are made again after the faults alone: see startMoves; the scrub leaves out the tables of the state, which its own goroutines
 // write; time stands still while a follower fetches a
-// chunk, and before and after the faults within a pass.
+// chunk, and before and after the faults within a pass; where a range is being recovered no pass stalls, since a survivor that
+// stands still for an election timeout cannot keep two old replicas from each other.
 package sim
