@@ -89,6 +89,9 @@ func (c *keysOf) generations(tx *ranges.Tx) error {
 // kindKeysOf is the kind of keysOf. It is on the wire: never rename it.
 const kindKeysOf = "directory.keysOf"
 
+// Rehearses implements ranges.Rehearsed: it reads many rows, not side by side.
+func (*keysOf) Rehearses() (always bool) { return true }
+
 // Kind implements ranges.Portable.
 func (c *keysOf) Kind() string { return kindKeysOf }
 

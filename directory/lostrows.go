@@ -179,6 +179,9 @@ func lostAt(get kv.Getter, key []byte) (change.Lost, error) {
 // kindLostRows is the kind of lostRows. It is on the wire: never rename it.
 const kindLostRows = "directory.lostRows"
 
+// Rehearses implements ranges.Rehearsed: it reads many rows, not side by side.
+func (*lostRows) Rehearses() (always bool) { return true }
+
 // Kind implements ranges.Portable.
 func (c *lostRows) Kind() string { return kindLostRows }
 

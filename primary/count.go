@@ -71,6 +71,9 @@ const kindCount = "primary.count"
 // errCount reports bytes that are no count, or no outcome of one.
 var errCount = errors.New("primary: malformed count")
 
+// Rehearses implements ranges.Rehearsed.
+func (*count) Rehearses() (always bool) { return false }
+
 // Kind implements ranges.Portable.
 func (c *count) Kind() string { return kindCount }
 

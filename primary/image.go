@@ -124,6 +124,9 @@ func (c *image) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
+// Rehearses implements ranges.Rehearsed.
+func (*image) Rehearses() (always bool) { return false }
+
 // copy stages the next rows, and sets in m how far it came.
 func (c *image) copy(tx *ranges.Tx, m *change.Image) error {
 	from, to := accountRows(tx, c.service, c.account)

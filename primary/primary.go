@@ -125,6 +125,9 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	return tx.Change(p, rec)
 }
 
+// Rehearses implements ranges.Rehearsed.
+func (*command) Rehearses() (always bool) { return false }
+
 // nameAll has a record name all payload of the rows that it sets, also what earlier records have named, unless the copy at
 // the other location has it. A copy that is made again begins empty (R17), and gets the rows of before from the image. One
 // whose fork is settled may lack what was written here meanwhile, until it is compared (R16). A row that came ahead of

@@ -263,6 +263,9 @@ const kindTake = "primary.take"
 // errTake: bytes that are no encoded Take, or no result of one.
 var errTake = errors.New("primary: malformed take of rows from the secondary")
 
+// Rehearses implements ranges.Rehearsed: it reads many rows, not side by side.
+func (*Take) Rehearses() (always bool) { return true }
+
 // Kind implements ranges.Portable.
 func (t *Take) Kind() string { return kindTake }
 

@@ -41,7 +41,7 @@ func (s *Stamp) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) 
 	portable, _ := cmd.(ranges.Portable)
 	return s.withLeader(ctx, id, func() error {
 		if r := s.Leader(id); r != nil {
-			return submitHere(ctx, r, cmd)
+			return r.Do(ctx, cmd)
 		}
 		if portable == nil || calls == nil {
 			if s.left(id) {
@@ -62,17 +62,6 @@ func (s *Stamp) left(id geo.RangeID) bool {
 	}
 	n := s.Node(s.self())
 	return n != nil && n.Range(id) != nil && n.Range(id).Leaving()
-}
-
-func submitHere(ctx context.Context, r *ranges.Range, cmd ranges.Command) error {
-	done := make(chan error, 1)
-	r.Submit(cmd, func(err error) { done <- err })
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return kv.ErrUnknown
-	}
 }
 
 // forward sends a command to the node that leads. ranges.ErrNotLeader: that node is not
@@ -167,7 +156,7 @@ func (s *Stamp) answerSubmit(id geo.NodeID) node.CallHandler {
 		if n == nil || n.Range(rid) == nil {
 			return nil, ranges.ErrNotLeader
 		}
-		if err := submitHere(ctx, n.Range(rid), cmd); err != nil {
+		if err := n.Range(rid).Do(ctx, cmd); err != nil {
 			return nil, err
 		}
 		return cmd.EncodeResult(), nil

@@ -216,4 +216,12 @@ func TestTrimWalksWhatMoved(t *testing.T) {
 	due, more := r.ship.due()
 	require.True(t, more)
 	require.Len(t, due, 1)
+
+	many := make(trimCommand, 2*trimStreamsMax)
+	for i := range many {
+		many[i].Head.Seq = 8
+	}
+	due, more = many.group(func(geo.Stream) geo.Seq { return 7 })
+	require.True(t, more, "a row of each is read")
+	require.Len(t, due, trimStreamsMax)
 }

@@ -31,6 +31,7 @@ func (s *Shipper) trim(now time.Duration) {
 	if len(due) == 0 {
 		return
 	}
+	due.read(s.o.Range.Machine)
 	s.o.Range.Submit(due, func(error) {
 		// After success or failure the next round handles what is left.
 		s.mu.Lock()
@@ -54,18 +55,34 @@ func (s *Shipper) due() (due trimCommand, more bool) {
 		due = append(due, StreamCursor{Stream: st, Head: h})
 	}
 	slices.SortFunc(due, func(a, b StreamCursor) int { return a.Stream.Compare(b.Stream) })
-	rows := geo.Seq(0)
-	for i, c := range due {
-		if rows >= outbox.TrimRowsMax {
-			return due[:i], true
-		}
-		rows += c.Head.Seq - m.Trimmed(c.Stream)
-	}
-	return due, rows > outbox.TrimRowsMax
+	return due.group(m.Trimmed)
 }
+
+// group returns what one group may delete of it, and whether there is more. trimmed returns up to where a stream is deleted.
+func (c trimCommand) group(trimmed func(geo.Stream) geo.Seq) (due trimCommand, more bool) {
+	rows := geo.Seq(0)
+	for i, t := range c {
+		if rows >= outbox.TrimRowsMax || i == trimStreamsMax {
+			return c[:i], true
+		}
+		rows += t.Head.Seq - trimmed(t.Stream)
+	}
+	return c, rows > outbox.TrimRowsMax
+}
+
+// trimStreamsMax bounds the streams of a group: the scheduler reads a row of each.
+const trimStreamsMax = 512
 
 // trimCommand deletes acknowledged records in every replica.
 type trimCommand []StreamCursor
+
+// read reads what the evaluation will, so that the scheduler does not wait for the disk. After a long backlog these rows are
+// in no cache. Errors are for the evaluation.
+func (c trimCommand) read(m *ranges.Machine) {
+	for _, t := range c {
+		_, _, _ = m.OutboxAt(t.Stream, t.Head.Seq)
+	}
+}
 
 // Reclaims implements ranges.Reclaimer.
 func (trimCommand) Reclaims() {}

@@ -17,6 +17,8 @@ type waiter struct {
 	err       error
 	unchanged bool
 	fenced    fenced // see Tx.Confirmed
+	// returns: it may be answered with errRehearse.
+	returns bool
 }
 
 // SubmitAll is Submit for many commands, with nothing in between: they have one group, as far as that has room for them.
@@ -58,8 +60,9 @@ func (closeNow) Evaluate(tx *Tx) error {
 func (closeNow) Reclaims() {}
 
 // evaluate takes the waiting commands, evaluates them one after the other on the
-// overlay, and proposes their changes as one entry (DESIGN 2.2).
+// overlay, and proposes their changes as one entry (DESIGN 2.2). It ends after evaluateMax: see rehearse.go.
 func (r *Range) evaluate(now time.Duration) {
+	var s *spell
 	for {
 		alone := r.replica.FewInSync()
 		if len(r.inflight) >= inflightMax && !alone {
@@ -84,8 +87,15 @@ func (r *Range) evaluate(now time.Duration) {
 				continue
 			}
 		}
+		if s == nil {
+			s = &spell{clock: r.o.Clock, began: r.o.Clock.Now()}
+		}
 		before := len(r.inflight)
-		r.propose(batch, wall, now)
+		r.propose(batch, wall, now, s)
+		if s.over() {
+			r.rest(s)
+			return
+		}
 		if len(r.inflight) == before {
 			return // Nothing was proposed, and would not be before something changes.
 		}
@@ -145,16 +155,17 @@ func (r *Range) takeQueue() []*waiter {
 	return batch
 }
 
-// propose evaluates a batch at the time wall.
-func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration) {
+// propose evaluates a batch at the time wall, as far as there is time for it in this pass.
+func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration, s *spell) {
 	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}}
 	tx := &Tx{r: r, g: g, now: wall, passBegan: now}
 	tx.b.Reserve(min(len(batch)*r.commandBytes, reservedMax))
 	for i, w := range batch {
-		if tx.b.Len() >= groupBytesMax {
+		if tx.b.Len() >= groupBytesMax || s.over() {
 			r.requeue(batch[i:])
 			break
 		}
+		s.commands++
 		tx.begin(w)
 		if w.err = w.cmd.Evaluate(tx); w.err != nil {
 			tx.undo()
@@ -173,6 +184,7 @@ func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration) {
 		// when the log takes entries again, or fail when this replica ceases to lead.
 		tx.undoGroup()
 		r.requeue(g.waiters)
+		s.dropped = true
 		return
 	}
 	if tx.shipped {

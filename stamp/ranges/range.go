@@ -38,7 +38,7 @@ const (
 // and stages its effect there; it must not keep tx. It runs on the scheduler of the
 // leader, may run again on another state when a group dies, and so must set its
 // results on every run. An error undoes what the command staged; it is answered
-// once everything the command could have seen is committed (R5).
+// once everything the command could have seen is committed (R5). See Rehearsed, too.
 type Command interface {
 	Evaluate(tx *Tx) error
 }
@@ -119,7 +119,10 @@ type Range struct {
 	clockRefused atomic.Bool
 	// leaving and stuck: see leave.go.
 	leaving, stuck atomic.Bool
-	view           atomic.Pointer[View]
+	// coldUntil and rehearsals: see rehearse.go.
+	coldUntil  atomic.Int64
+	rehearsals chan struct{}
+	view       atomic.Pointer[View]
 
 	// Below: scheduler only.
 	term   uint64
@@ -170,7 +173,7 @@ type overlayValue struct {
 
 // New returns the range over its machine and replica. Attach must follow.
 func New(o Options) (*Range, error) {
-	r := &Range{o: o}
+	r := &Range{o: o, rehearsals: make(chan struct{}, rehearsalsMax)}
 	m, err := OpenMachine(o.Range, o.State, r.observe, o.Nodes...)
 	if err != nil {
 		return nil, err

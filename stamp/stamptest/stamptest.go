@@ -34,12 +34,19 @@ func New(t testing.TB, l geo.Location, services ...geo.Service) *stamp.Stamp {
 // NewAt is New with a clock, the same for all nodes. Its monotonic time must be the machine's.
 func NewAt(t testing.TB, c clock.Clock, l geo.Location, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
+	return NewOn(t, state.Options{FS: vfs.NewMem()}, c, l, services...)
+}
+
+// NewOn is NewAt with a file system and caches, which all nodes share.
+func NewOn(t testing.TB, on state.Options, c clock.Clock, l geo.Location, services ...geo.Service) *stamp.Stamp {
+	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
+	on.LogSegmentBytes, on.Logger = 1<<20, quiet
 	s := stamp.New(node.Options{
 		Location: l, Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: c, Transport: memtransport.New(),
 		// Two seconds: on a starved machine a leader is deposed after less, and tests hold on to one leader.
 		Tick: 20 * time.Millisecond, ElectionTicks: 100, InSyncTimeout: time.Minute, Seed: 1,
-		State: state.Options{FS: vfs.NewMem(), LogSegmentBytes: 1 << 20, Logger: quiet}, Logger: quiet,
+		State: on, Logger: quiet,
 	})
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Start(id))
