@@ -85,3 +85,12 @@ func (n *Node) FailWith(err error) {
 	n.scheduler.inbox.fail(err)
 	n.Wake()
 }
+
+// Installing reports whether a snapshot of a range is being installed.
+func (n *Node) Installing(id geo.RangeID) (yes bool) {
+	_ = n.scheduler.do(context.Background(), func() (refusal, failure error) {
+		yes = n.byID[id].Replica().Installing()
+		return nil, nil
+	})
+	return yes
+}

@@ -25,10 +25,12 @@ func (s *wide) whole(id geo.RangeID, before ...geo.ReplicaID) (members replica.M
 	require.Eventually(s.t, func() bool {
 		for _, stamp := range s.by {
 			r := stamp.Leader(id)
-			if r == nil || r.InSync() != ranges.Replicas || len(r.Machine.Members().Voters()) != ranges.Replicas {
+			if r == nil || r.InSync() != ranges.Replicas {
 				continue
 			}
-			members = r.Machine.Members()
+			if members = r.Machine.Members(); len(members.Voters()) != ranges.Replicas { // Read once: they may change.
+				continue
+			}
 			return !slices.ContainsFunc(before, func(gone geo.ReplicaID) bool { _, still := members.Of(gone); return still })
 		}
 		return false

@@ -60,10 +60,9 @@ func (s *scheduler) run(ctx context.Context) error {
 	}
 }
 
-// do runs f on the scheduler and returns its errors. A refusal leaves the node in service, a failure
-// takes it out of service. It may be called from any goroutine. If ctx ends first, f may still run.
-// On a stepped node f runs at once: the caller must be the goroutine that does the passes, between two
-// of them.
+// do runs f on the scheduler and returns its errors. A refusal leaves the node in service, a failure takes it out of
+// service. It may be called from any goroutine. If ctx ends first, f may still run. On a stepped node f runs at once:
+// the caller must be the goroutine that does the passes, between two of them.
 func (s *scheduler) do(ctx context.Context, f func() (refusal, failure error)) error {
 	if s.n.o.Stepped {
 		refusal, failure := f()
@@ -146,7 +145,8 @@ func (s *scheduler) doPass() (busy bool, err error) {
 		r.Work(now)
 	}
 	busy, err = s.ready(now)
-	err = errors.Join(err, n.snapshots.FinishArrived(), s.each((*hostedRange).keepLost))
+	n.snapshots.FinishArrived()
+	err = errors.Join(err, s.each((*hostedRange).keepLost))
 	if err == nil && ticked {
 		err = s.maintain()
 	}

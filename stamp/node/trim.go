@@ -71,7 +71,7 @@ func (s *scheduler) trimLogs() error {
 // and trims the log through the batch; trimmed reports whether it did.
 func (r *hostedRange) trim(batch state.LogBatch, repeat bool) (trimmed bool, err error) {
 	own, err := r.Machine.DurableIndex()
-	if err != nil {
+	if err != nil || r.Replica().Installing() { // The state may be ahead of the log then.
 		return false, err
 	}
 	here := r.n.o.ID

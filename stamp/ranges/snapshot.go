@@ -43,8 +43,8 @@ func AppliedIn(g kv.Getter, id geo.RangeID) (change.AppliedState, error) {
 // Replace runs replace, which puts another state of the range into the store, and then loads
 // that state. A concurrent reader may see the old streams over the new rows, and an old state
 // after a new one. That does no harm: a replica that is replaced does not lead, and a reader
-// of a follower compares Machine.replaced. After an error the replica is out of service. The
-// node's scheduler calls it.
+// of a follower compares Machine.replaced. After an error the replica is out of service. It is
+// called while nothing is applied, by any goroutine.
 func (m *Machine) Replace(replace func() error) error {
 	m.version.Store(0)
 	m.replaced.Add(1)

@@ -25,6 +25,8 @@ type Pass struct {
 type work struct {
 	r *Replica
 	m *pb.Message
+	// waited: the snapshot before it, or in it, is installed.
+	waited bool
 }
 
 func (p *Pass) send(r *Replica, m *pb.Message) {
@@ -42,10 +44,19 @@ func (p *Pass) Reset() {
 }
 
 // HasReady reports whether Collect has anything to collect.
-func (r *Replica) HasReady() bool { return r.lost == nil && r.rn.HasReady() }
+func (r *Replica) HasReady() bool { return r.lost == nil && (r.rn.HasReady() || r.installed()) }
 
 // Collect moves the replica's Ready into the pass.
 func (r *Replica) Collect(p *Pass) {
+	if r.installed() {
+		for _, m := range r.waits {
+			p.appends = append(p.appends, work{r, m, true})
+		}
+		r.waits = nil
+	}
+	if !r.rn.HasReady() {
+		return
+	}
 	rd := r.rn.Ready()
 	if rd.SoftState != nil {
 		r.lease.pending = false
@@ -66,18 +77,39 @@ func (r *Replica) Collect(p *Pass) {
 	for _, m := range rd.Messages {
 		switch m.GetTo() {
 		case raft.LocalAppendThread:
-			p.appends = append(p.appends, work{r, m})
+			p.appends = append(p.appends, work{r: r, m: m})
 		case raft.LocalApplyThread:
-			p.applies = append(p.applies, work{r, m})
+			p.applies = append(p.applies, work{r: r, m: m})
 		default:
 			p.send(r, m)
 		}
 	}
 }
 
+// hold takes out of the pass what waits for a snapshot.
+func (p *Pass) hold() error {
+	kept := p.appends[:0]
+	for _, w := range p.appends {
+		if !w.waited {
+			if holds, err := w.r.holds(w.m); err != nil {
+				return err
+			} else if holds {
+				continue
+			}
+		}
+		kept = append(kept, w)
+	}
+	clear(p.appends[len(kept):])
+	p.appends = kept
+	return nil
+}
+
 // Append writes what was collected with one commit, which is synced if an answer depends on
 // it. Then it sends the answers: to peers through the pass, to Raft at once.
 func (p *Pass) Append(log state.Log) error {
+	if err := p.hold(); err != nil {
+		return err
+	}
 	if len(p.appends) == 0 {
 		return nil
 	}

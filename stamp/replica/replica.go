@@ -130,6 +130,8 @@ type Replica struct {
 	inSync inSync
 	lease  lease
 	round  round
+	// waits is what Raft wants to append while a snapshot, which is the first of it, is being installed.
+	waits []*pb.Message
 	// behind is set from before messages name a commit to the followers until it is applied here.
 	behind atomic.Bool
 }

@@ -22,8 +22,11 @@ type Snapshots interface {
 	// Offer describes the snapshot that would be taken now. The node carries out the MsgSnap
 	// that follows. raft.ErrSnapshotTemporarilyUnavailable makes Raft ask again.
 	Offer() (*pb.Snapshot, error)
-	// Install replaces the state by the staged one and returns when that is durable.
-	// After an error the node is out of service.
+	// Begin begins to replace the state by the staged one, apart from the scheduler: it may take long.
+	Begin(s *pb.Snapshot) error
+	// Ended reports whether that has ended, well or not. Once it has, the replica has a Ready.
+	Ended() bool
+	// Install returns how it ended: the state is replaced, durably. After an error the node is out of service.
 	Install(s *pb.Snapshot) error
 	// Installed reports that the log, too, begins behind the snapshot, durably.
 	Installed() error
@@ -58,6 +61,27 @@ func (s storage) Snapshot() (*pb.Snapshot, error) {
 	}
 	return s.snapshots.Offer()
 }
+
+// Installing reports whether the state is being replaced, apart from the scheduler. Raft applies nothing meanwhile, and
+// what it wants to append waits. It answers heartbeats, so that the leader keeps its quorum.
+func (r *Replica) Installing() bool { return len(r.waits) > 0 }
+
+// holds reports whether a message waits, since it has a snapshot, whose installation then begins, or follows one.
+func (r *Replica) holds(m *pb.Message) (bool, error) {
+	if !r.Installing() {
+		if raft.IsEmptySnap(m.GetSnapshot()) {
+			return false, nil
+		}
+		if err := r.o.Snapshots.Begin(m.GetSnapshot()); err != nil {
+			return false, fmt.Errorf("install snapshot of range %d: %w", r.o.Range, err)
+		}
+	}
+	r.waits = append(r.waits, m)
+	return true, nil
+}
+
+// installed reports whether what waits can be appended.
+func (r *Replica) installed() bool { return r.Installing() && r.o.Snapshots.Ended() }
 
 // install installs the snapshot that Raft accepted: first the state, durably, then the log, in
 // the batch of the pass. A crash in between leaves a state ahead of its log. The plan of the

@@ -10,7 +10,9 @@
 //	Send       a view of the state, as
 //	           fragments of rows         ───>  Accept, Incoming.Send   staged as they come
 //	                                           Incoming.Finish         payload fetched
-//	                                           StepArrived, Install    in one scheduler pass
+//	                                           StepArrived             accepted, in a scheduler pass
+//	                                           Begin                   state replaced, apart from it
+//	                                           Install                 log reset, in another pass
 //	FinishSends  Raft goes on        <───      FinishArrived           acknowledged
 //
 // A Manager is both sides, for all ranges of a node, which it knows through the interface

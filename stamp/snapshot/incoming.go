@@ -44,8 +44,10 @@ type Incoming struct {
 	chunks  vfs.File
 	chunksW *bufio.Writer
 
-	// staged: the scheduler owns the staged files. Guarded by Manager.mu.
-	staged bool
+	// staged: the scheduler gets, or has, the staged files; owned: it has. closed: Close was called. replaced: the attempt to
+	// replace the state has ended, with failure. Guarded by Manager.mu.
+	staged, owned, closed, replaced bool
+	failure                         error
 	// accepted: Raft took the snapshot. installed: it is in place. Both scheduler only.
 	accepted, installed bool
 	// done receives the result of a staged snapshot, once.
@@ -220,10 +222,11 @@ func (in *Incoming) fetchPayload(ctx context.Context) error {
 func (in *Incoming) Close() {
 	m := in.m
 	m.mu.Lock()
-	if m.incoming[in.id] != in {
+	if m.incoming[in.id] != in || in.closed {
 		m.mu.Unlock()
 		return
 	}
+	in.closed = true
 	staged := in.staged
 	for i, a := range m.arrived {
 		if a == in { // The scheduler has not seen it.
@@ -247,7 +250,9 @@ func (in *Incoming) Close() {
 		m.o.Logger.Warn("staged snapshot not removed; the next start does", "range", in.id, "error", err)
 	}
 	m.mu.Lock()
-	delete(m.incoming, in.id)
+	if !in.owned { // Else its folder is in use until release.
+		delete(m.incoming, in.id)
+	}
 	m.mu.Unlock()
 	m.background.Done()
 }

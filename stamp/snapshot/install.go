@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -116,8 +118,8 @@ type rangeSnapshots struct {
 // Offer implements replica.Snapshots.
 func (s rangeSnapshots) Offer() (*pb.Snapshot, error) { return s.m.offer(s.id) }
 
-// Install implements replica.Snapshots.
-func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
+// Begin implements replica.Snapshots.
+func (s rangeSnapshots) Begin(snap *pb.Snapshot) error {
 	m, last := s.m, replica.LastOf(snap)
 	in := m.installing[s.id]
 	if in == nil || replica.LastOf(in.msg.GetSnapshot()).Index != last.Index {
@@ -129,10 +131,23 @@ func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
 		return err
 	}
 	what := plan{id: s.id, last: last, hardTerm: hs.GetTerm(), vote: hs.GetVote()}
+	m.start(func() {
+		err := in.replace(what)
+		m.mu.Lock()
+		in.replaced, in.failure = true, err
+		m.mu.Unlock()
+		m.o.Node.Wake()
+	})
+	return nil
+}
+
+// replace replaces the state by the staged one, as planned, durably.
+func (in *Incoming) replace(what plan) error {
+	m, last := in.m, what.last
 	if err := durable.Write(m.o.FS, in.dir, planName, what.encode()); err != nil {
 		return err
 	}
-	machine := m.o.Node.Range(s.id).Machine
+	machine := m.o.Node.Range(in.id).Machine
 	if err := machine.Replace(func() error { return m.o.State.Ingest(in.staging) }); err != nil {
 		return err
 	}
@@ -144,8 +159,24 @@ func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
 		return fmt.Errorf("ingested state is at index %d of term %d, durable at %d, want %d of %d",
 			a.Index, a.Term, at, last.Index, last.Term)
 	}
-	m.o.Node.Replaced(s.id, at)
 	return nil
+}
+
+// Ended implements replica.Snapshots.
+func (s rangeSnapshots) Ended() bool {
+	s.m.mu.Lock()
+	defer s.m.mu.Unlock()
+	in := s.m.installing[s.id]
+	return in != nil && in.replaced
+}
+
+// Install implements replica.Snapshots.
+func (s rangeSnapshots) Install(snap *pb.Snapshot) error {
+	in := s.m.installing[s.id]
+	if in.failure == nil {
+		s.m.o.Node.Replaced(s.id, replica.LastOf(snap).Index)
+	}
+	return in.failure
 }
 
 // Installed implements replica.Snapshots.
@@ -154,7 +185,7 @@ func (s rangeSnapshots) Installed() error {
 	in.installed = true
 	s.m.o.Logger.Info("range snapshot installed", "range", s.id, "from", in.from,
 		"index", in.msg.GetSnapshot().GetMetadata().GetIndex(), "bytes", in.staging.Bytes())
-	return s.m.RemoveStaged(s.id)
+	return nil
 }
 
 // StepArrived passes the snapshots to Raft whose state and payload are here. They hold
@@ -162,6 +193,7 @@ func (s rangeSnapshots) Installed() error {
 // replica and term replace those of the sender: a transfer outlives the term in which it began.
 func (m *Manager) StepArrived(now time.Duration) {
 	for _, in := range m.pass.arrived {
+		m.installing[in.id] = in
 		rep := m.o.Node.Range(in.id).Replica()
 		if !m.o.Node.IsMember(in.id, replica.To(in.msg)) {
 			continue // It is for a replica that is lost by now.
@@ -171,28 +203,42 @@ func (m *Manager) StepArrived(now time.Duration) {
 			from := uint64(lead.ID)
 			in.msg.From, in.msg.Term = &from, &term
 		}
-		m.installing[in.id] = in
 		rep.Step(in.msg, now)
 	}
 }
 
-// FinishArrived answers the senders after the pass that took their snapshots.
-func (m *Manager) FinishArrived() error {
-	var errs []error
-	for _, in := range m.pass.arrived {
-		delete(m.installing, in.id)
+// FinishArrived answers the senders of the snapshots that are installed since the last pass, or will not be.
+func (m *Manager) FinishArrived() {
+	for _, id := range slices.Sorted(maps.Keys(m.installing)) {
+		in, rep, result := m.installing[id], m.o.Node.Range(id).Replica(), ErrUnneeded
 		switch {
 		case in.installed:
-			m.o.Node.Installed(in.id)
-			in.done <- nil
-		case in.accepted: // The pass failed in between: the next start decides.
-			in.done <- ErrUnneeded
-		default:
-			errs = append(errs, m.RemoveStaged(in.id))
-			in.done <- ErrUnneeded
+			m.o.Node.Installed(id)
+			result = nil
+		case rep.Installing() && rep.Lost() == nil:
+			continue
+		case in.accepted && !(rangeSnapshots{m, id}).Ended():
+			continue // The replica was lost meanwhile. What is staged stays until nobody uses it.
+		}
+		delete(m.installing, id)
+		m.start(func() { m.release(in, result) })
+	}
+}
+
+// release removes what was staged, and answers the sender. What was accepted and not installed stays: the next start decides.
+func (m *Manager) release(in *Incoming, result error) {
+	if in.installed || !in.accepted {
+		if err := m.RemoveStaged(in.id); err != nil {
+			m.o.Logger.Warn("staged snapshot not removed; the next start does", "range", in.id, "error", err)
 		}
 	}
-	return errors.Join(errs...)
+	m.mu.Lock()
+	in.owned = false
+	if in.closed {
+		delete(m.incoming, in.id)
+	}
+	m.mu.Unlock()
+	in.done <- result
 }
 
 // Recover finishes or removes what a crash left of a snapshot of a range. It comes before

@@ -103,7 +103,7 @@ type Manager struct {
 	ended    []sent
 
 	// Below: scheduler only. pass has arrived and ended as of the current pass. installing are
-	// the arrived ones that were passed to Raft. outgoing is the newest one of each range.
+	// those that arrived and are not installed or refused yet. outgoing is the newest one of each range.
 	pass struct {
 		arrived []*Incoming
 		ended   []sent
@@ -161,6 +161,9 @@ func (m *Manager) BeginPass() {
 	defer m.mu.Unlock()
 	m.pass.arrived, m.pass.ended = m.arrived, m.ended
 	m.arrived, m.ended = nil, nil
+	for _, in := range m.pass.arrived {
+		in.owned = true
+	}
 }
 
 // StagedDir is the folder of the staged files of a range.
