@@ -140,6 +140,10 @@ type Replica struct {
 // fit into an election timeout.
 const heartbeatTicks = 2
 
+// inflightBytesMax is how many bytes of entries are on their way to a peer, and one message. A peer that is behind gets
+// entries that only the disk has: so much of it is read in a pass at most, on the scheduler.
+const inflightBytesMax = 4 << 20
+
 // Open builds the replica from its log. now is the monotonic time.
 func Open(o Options, now time.Duration) (*Replica, error) {
 	o = o.withDefaults()
@@ -182,7 +186,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 		MaxCommittedSizePerReady:  4 << 20,
 		MaxUncommittedEntriesSize: 64 << 20,
 		MaxInflightMsgs:           64,
-		MaxInflightBytes:          16 << 20,
+		MaxInflightBytes:          inflightBytesMax,
 		CheckQuorum:               !plantedbugs.Planted(plantedbugs.LongLease),
 		PreVote:                   true,
 		DisableProposalForwarding: true,

@@ -132,30 +132,70 @@ func (l *Log) fail(err error) error {
 	return l.failed
 }
 
-// readEntry reads an entry back from its segment. The caller holds the range's mu, so
-// that the segment is not recycled meanwhile: its entry is live.
-func (l *Log) readEntry(id geo.RangeID, index uint64, s slot) (*pb.Entry, error) {
-	b := make([]byte, s.size)
-	r, err := l.readRecord(new(seed), b, id, index, s)
+// Bounds of one read of entries: its length, and what lies between two of them.
+const (
+	readBytesMax = 1 << 20
+	gapBytesMax  = 16 << 10
+)
+
+// readEntries reads entries of a range from first on, below end, back from their segment: those that one read gets, one at
+// least. Each read may have to wait for the disk, on which frames are written past the page cache. The caller holds the
+// range's mu, so that the segment is not recycled meanwhile: its entries are live.
+func (l *Log) readEntries(g *rangeLog, first, end uint64) ([]*pb.Entry, error) {
+	from := *g.slot(first)
+	to, next := from.offset+from.size, first+1
+	for ; next < end; next++ {
+		s := *g.slot(next)
+		if s.segment != from.segment || s.offset < to || s.offset-to > gapBytesMax || s.offset+s.size-from.offset > readBytesMax {
+			break
+		}
+		to = s.offset + s.size
+	}
+	b := make([]byte, to-from.offset)
+	seg, err := l.readAt(b, from, g.id, first)
 	if err != nil {
 		return nil, err
 	}
-	term, typ := r.n[1], pb.EntryType(r.entryType)
-	e := &pb.Entry{Index: &index, Term: &term, Type: &typ}
-	if len(r.data) > 0 {
-		e.Data = r.data
+	out, sd := make([]*pb.Entry, 0, next-first), new(seed)
+	for i := first; i < next; i++ {
+		s := *g.slot(i)
+		at := s.offset - from.offset
+		r, err := seg.entryRecord(sd, b[at:at+s.size:at+s.size], g.id, i, s)
+		if err != nil {
+			return nil, err
+		}
+		index, term, typ := i, r.n[1], pb.EntryType(r.entryType)
+		e := &pb.Entry{Index: &index, Term: &term, Type: &typ}
+		if len(r.data) > 0 {
+			e.Data = r.data
+		}
+		out = append(out, e)
 	}
-	return e, nil
+	return out, nil
 }
 
 // readRecord reads the record of an entry into b, which is as long as it.
 func (l *Log) readRecord(sd *seed, b []byte, id geo.RangeID, index uint64, s slot) (record, error) {
+	seg, err := l.readAt(b, s, id, index)
+	if err != nil {
+		return record{}, err
+	}
+	return seg.entryRecord(sd, b, id, index, s)
+}
+
+// readAt fills b from the place of an entry on.
+func (l *Log) readAt(b []byte, s slot, id geo.RangeID, index uint64) (*segment, error) {
 	l.mu.RLock()
 	seg := l.segments[s.segment]
 	l.mu.RUnlock()
 	if err := readFull(seg.file, b, int64(s.offset)); err != nil {
-		return record{}, fmt.Errorf("read index %d of range %d from %s: %w", index, id, seg.path, err)
+		return nil, fmt.Errorf("read index %d of range %d from %s: %w", index, id, seg.path, err)
 	}
+	return seg, nil
+}
+
+// entryRecord decodes the record of an entry, whose bytes are b.
+func (seg *segment) entryRecord(sd *seed, b []byte, id geo.RangeID, index uint64, s slot) (record, error) {
 	r, ok := parseRecord(sd, b, seg.inc, int64(s.offset))
 	if !ok || r.size != len(b) || r.id != id || r.kind != recordEntry && r.kind != recordCopy ||
 		r.n[0] != index || r.n[1] != uint64(s.term) {

@@ -253,16 +253,17 @@ func (g *rangeLog) Entries(lo, hi, maxSize uint64) ([]*pb.Entry, error) {
 		}
 	}
 	out := make([]*pb.Entry, 0, n)
-	for i := lo; i < lo+n; i++ {
-		if first := g.tailFirst(); i >= first {
-			out = append(out, *g.tail.at(int(i - first)))
+	inMemory := g.tailFirst()
+	for i := lo; i < lo+n; i = lo + uint64(len(out)) {
+		if i >= inMemory {
+			out = append(out, *g.tail.at(int(i - inMemory)))
 			continue
 		}
-		e, err := g.l.readEntry(g.id, i, *g.slot(i))
+		read, err := g.l.readEntries(g, i, min(lo+n, inMemory))
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, e)
+		out = append(out, read...)
 	}
 	return out, nil
 }
