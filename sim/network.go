@@ -122,6 +122,8 @@ func typeWord(e node.Envelope) string {
 		return "1006"
 	case membership.LastID:
 		return "1007"
+	case membership.RoomReport:
+		return "1010"
 	}
 	return e.Message.GetType().String()
 }

@@ -119,12 +119,12 @@ func (s *Sim) stallByKilledApplier(l *location) stalled {
 	}
 }
 
-// stallByFullDisk fills the disks of a location, or that of the node that leads a range.
+// stallByFullDisk fills the disks of a location, or all but one, that of the node that leads a range among them.
 func (s *Sim) stallByFullDisk(l *location) stalled {
 	id := s.shipped[s.victims.IntN(len(s.shipped))]
 	full := l.members
 	if led := l.newest(id); led != nil && s.victims.IntN(2) == 0 {
-		full = []*member{led}
+		full = slices.DeleteFunc(slices.Clone(l.members), func(m *member) bool { return m == l.members[(slices.Index(l.members, led)+1)%len(l.members)] })
 	}
 	for _, m := range full {
 		m.full = true
@@ -133,15 +133,9 @@ func (s *Sim) stallByFullDisk(l *location) stalled {
 		what: fmt.Sprintf("%d disks in %s are full, that of the leader of r%d among them", len(full), l.name, id),
 		held: ofRange(l, id), open: everything,
 		named: func(_ *account, svc geo.Service, c admin.Cause) bool {
-			return c.Stage == admin.StageFailing && c.Location == l.name && l.leadsFull(c.Range) && strings.Contains(c.Detail, "disk")
+			return c.Stage == admin.StageFailing && c.Location == l.name && strings.Contains(c.Detail, "disk")
 		},
 	}
-}
-
-// leadsFull reports whether the leader of a range has no room.
-func (l *location) leadsFull(id geo.RangeID) bool {
-	m := l.newest(id)
-	return m != nil && m.full
 }
 
 // stallBySlowReplica makes a follower slow that the leader still waits for.

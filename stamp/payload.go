@@ -16,7 +16,8 @@ import (
 // It comes before the change that names the chunk, so that no replica has to fetch the chunk
 // before it acknowledges (R3). Once two nodes have the chunk, a node that stalls or fails
 // delays the call by InSyncTimeout at most: the replica there fetches the chunk before it
-// acknowledges, or leaves the in-sync set. data is not kept.
+// acknowledges, or leaves the in-sync set. So does a node whose disk is nearly full; where fewer than two have room
+// the answer is kv.ErrBusy. data is not kept.
 func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error {
 	chunk, err := extent.NewChunk(ref, data) // summed once for all nodes
 	if err != nil {
@@ -32,10 +33,14 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	for _, put := range puts {
 		go func() { results <- put(ctx) }()
 	}
-	durable := 0
+	durable, busy := 0, false
 	var errs []error
 	for i := range puts { // All are awaited: each reads data.
-		if err := <-results; err != nil {
+		switch err := <-results; {
+		case errors.Is(err, kv.ErrBusy): // It has no room.
+			busy = true
+			continue
+		case err != nil:
 			errs = append(errs, err)
 			continue
 		}
@@ -45,13 +50,13 @@ func (s *Stamp) PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	}
 	err = errors.Join(errs...)
 	switch {
-	case errors.Is(err, kv.ErrBusy):
-		return err // One has no room.
 	case durable >= s.copiesMin():
 		if err != nil {
 			s.o.Logger.Warn("chunk is not on every node; a replica there fetches it", "chunk", ref.ID, "error", err)
 		}
 		return nil
+	case busy:
+		return kv.ErrBusy
 	}
 	return fmt.Errorf("chunk %s is durable on %d nodes, at least %d are needed: %w", ref.ID, durable, s.copiesMin(), err)
 }
@@ -71,14 +76,14 @@ func (s *Stamp) copiesMin() int {
 }
 
 // chunkPuts returns, for each reachable node, the function that makes a chunk durable there;
-// kv.ErrBusy if the nodes are too few or one has no room.
+// kv.ErrBusy if the nodes are too few. It leaves out the nodes of this process that have no room; others answer it.
 func (s *Stamp) chunkPuts(chunk extent.Chunk, ref extent.Ref, data []byte) ([]func(context.Context) error, error) {
 	var puts []func(context.Context) error
 	self := s.self()
 	for _, id := range s.Placed(s.chunkRange()) {
 		if n := s.Node(id); n != nil {
-			if n.DiskFull() {
-				return nil, kv.ErrBusy
+			if n.Room().Full() {
+				continue
 			}
 			puts = append(puts, func(ctx context.Context) error {
 				if err := n.Extents().PutChunk(chunk); err != nil {

@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/stamp/node"
+	"antipode/stamp/room"
 )
 
 // A node that failed is closed and opened again in its process, since nothing is retried on a
 // store that failed: node/quarantine.go describes what a restart may trust. Each failure in a
 // row doubles the wait, which begins with node.Options.RestartAfter. A node that runs for
 // steadyAfter ends the row; after restartsMax failures in a row the node stays out of service
-// until it is started.
+// until it is started. A node whose disk is full is opened once it has room, however long that takes.
 const (
 	restartsMax = 6
 	steadyAfter = 10 * time.Minute
@@ -46,12 +48,11 @@ func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
 					"location", s.o.Location, "node", id, "failures", failures, "error", failed)
 				return
 			}
-			timer := time.NewTimer(r.o.RestartAfter << failures)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
+			if clock.Wait(ctx, r.o.RestartAfter<<failures) != nil {
 				return
-			case <-timer.C:
+			}
+			if !s.hasRoom(ctx, id, r) {
+				return
 			}
 			failures++
 			if err := s.reopen(id, r); err != nil {
@@ -62,6 +63,20 @@ func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
 		}
 		s.event(node.Event{Kind: node.NodeRestarted, Node: id, Reason: fmt.Sprintf("after: %v", failed)})
 	}
+}
+
+// hasRoom waits until a node that failed has the room to be opened; it returns false if ctx ends first.
+func (s *Stamp) hasRoom(ctx context.Context, id geo.NodeID, r *running) bool {
+	for waits := false; !room.Opens(r.o.State.FS, r.o.Dir, r.o.ReserveBytes); waits = true {
+		if !waits {
+			s.o.Logger.Error("node failed and its disk is full: it is started again once there is room",
+				"location", s.o.Location, "node", id, "dir", r.o.Dir)
+		}
+		if clock.Wait(ctx, r.o.RestartAfter) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // takeDown moves a failed node from s.nodes to s.down. It returns false if Stop already took

@@ -56,7 +56,7 @@ type RangeFlow struct {
 
 // LeadFlow is what keeps the leader of a range from committing.
 type LeadFlow struct {
-	// DiskFull: its disk is nearly full; it commits closed records, and nothing that takes room.
+	// DiskFull: its disk is nearly full, or that of a replica that it needs; it commits closed records, and nothing that takes room.
 	DiskFull bool `json:"disk_full,omitempty"`
 	// Refuses says why it commits nothing at all; absent if it does.
 	Refuses string `json:"refuses,omitempty"`

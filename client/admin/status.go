@@ -108,6 +108,8 @@ type Node struct {
 	// DiskFull: the node runs but takes no writes, because its disk is full; reads go on. Absent
 	// if not so or not known.
 	DiskFull bool `json:"disk_full,omitempty"`
+	// SetAsideBytes is the size of damaged stores that were set aside in the node's folder. Absent without any.
+	SetAsideBytes int64 `json:"set_aside_bytes,omitempty"`
 	// ClockOff says by how much the node's wall clock is off, if it keeps the node from taking
 	// writes as a leader. Absent otherwise.
 	ClockOff string    `json:"clock_off,omitempty"`

@@ -45,6 +45,9 @@ func writeStatus(w io.Writer, s admin.Status) {
 			if n.DiskFull {
 				_, _ = fmt.Fprintf(w, "WARNING  %s: disk full: no writes there until there is room again; reads go on\n", n.Name)
 			}
+			if n.SetAsideBytes > 0 {
+				_, _ = fmt.Fprintf(w, "WARNING  %s: %s of damaged stores are set aside in its folder\n", n.Name, size(uint64(n.SetAsideBytes)))
+			}
 		}
 	}
 

@@ -25,12 +25,12 @@ func Lead(location geo.Location, n *node.Node, id geo.RangeID) *wire.LeadFlow {
 	if r == nil || !r.Leading() {
 		return nil
 	}
-	out := &wire.LeadFlow{DiskFull: n.DiskFull()}
+	out := &wire.LeadFlow{DiskFull: r.NoRoom()}
 	switch {
 	case r.ClockRefused():
 		offsets, _ := n.Clocks()
 		out.Refuses = "no quorum has the same time: " + skew.Describe(offsets)
-	case r.InSync() < 2:
+	case r.InSync() < 2 && !out.DiskFull:
 		out.Refuses = "fewer than two replicas are in sync"
 	}
 	for _, s := range r.View().Standings {

@@ -224,7 +224,7 @@ func (e ends) failing(r wire.RangeFlow, late bool) *wire.Cause {
 	case lead.Refuses != "":
 		c.Detail = "commits at the secondary fail at " + r.Leader + ": " + lead.Refuses
 	case lead.DiskFull:
-		c.Detail = "commits at the secondary fail: the disk of " + r.Leader + " is nearly full"
+		c.Detail = "commits at the secondary fail: the disk of " + r.Leader + ", or of a replica that it needs, is nearly full"
 	case late && to.Commit == nil && lead.SlowestSeconds > slowReplica.Seconds():
 		c.Detail, c.Seconds = "commits at the secondary wait for the replica on "+lead.Slowest, &lead.SlowestSeconds
 	case to.Commit != nil:

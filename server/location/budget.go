@@ -46,7 +46,7 @@ func (l *Location) budget(n *node.Node) ship.Budget {
 	b := ship.Budget{Bytes: int64(o.Bytes), AccountBytes: int64(o.AccountBytes), Age: o.Age}
 	if b.Bytes == 0 {
 		b.Bytes = outboxBytes
-		if disk, _, _ := n.Disk(); disk > 0 {
+		if disk, _, _ := n.Room().Disk(); disk > 0 {
 			b.Bytes = int64(disk) / outboxShare / int64(len(l.o.Local))
 		}
 	}

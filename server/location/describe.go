@@ -90,7 +90,7 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 	if n.Failed() != nil {
 		out.State = wire.Failed
 	}
-	out.DiskFull = n.DiskFull()
+	out.DiskFull, out.SetAsideBytes = n.Room().Full(), n.Room().AsideBytes()
 	if offsets, off := n.Clocks(); off {
 		out.ClockOff = skew.Describe(offsets)
 	}

@@ -103,7 +103,7 @@ func (s samples) Nodes() []metrics.NodeSample {
 		for _, id := range l.o.Local {
 			if n := stamp.Node(id); n != nil {
 				sample := metrics.NodeSample{Location: l.o.Name, Node: id, OutboxBudget: l.budget(n).Bytes}
-				sample.DiskSize, sample.DiskFree, sample.DiskReserve = n.Disk()
+				sample.DiskSize, sample.DiskFree, sample.DiskReserve = n.Room().Disk()
 				out = append(out, sample)
 			}
 		}

@@ -136,6 +136,17 @@ func Load(fs vfs.FS, dir string, id geo.RangeID) (*Identity, error) {
 	return durable.ParseTwice(b, parseIdentity)
 }
 
+// Recoveries grows whenever a range of the node is re-formed with loss (R4). An identity that cannot be read counts as
+// none.
+func Recoveries(fs vfs.FS, dir string, ids []geo.RangeID) (sum uint64) {
+	for _, id := range ids {
+		if d, err := Load(fs, dir, id); err == nil && d != nil {
+			sum += uint64(d.Recovery())
+		}
+	}
+	return sum
+}
+
 // Save replaces the identity of a range's replica in the folder of a node, durably, in one
 // step. order lists the nodes of the stamp.
 func Save(fs vfs.FS, dir string, id geo.RangeID, d *Identity, order []geo.NodeID) error {

@@ -3,6 +3,7 @@ package membership
 import (
 	"antipode/geo"
 	"antipode/stamp/replica"
+	"antipode/stamp/room"
 	"antipode/stamp/skew"
 )
 
@@ -74,6 +75,9 @@ type ClockQuestion struct{ skew.Question }
 // ClockAnswer answers ClockQuestion.
 type ClockAnswer struct{ skew.Answer }
 
+// RoomReport is how much room the disk of the sender has. It is about no range, as those about clocks.
+type RoomReport struct{ Level room.Level }
+
 func (Hello) isMessage()          {}
 func (HelloAnswer) isMessage()    {}
 func (OtherPlacement) isMessage() {}
@@ -84,3 +88,4 @@ func (DurableIndex) isMessage()   {}
 func (LeaderHint) isMessage()     {}
 func (ClockQuestion) isMessage()  {}
 func (ClockAnswer) isMessage()    {}
+func (RoomReport) isMessage()     {}

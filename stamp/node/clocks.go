@@ -24,8 +24,8 @@ func (n *Node) newClocks() skew.Exchange {
 
 // Receive takes messages of peers, and the batch with them. It may be called from any goroutine.
 func (n *Node) Receive(batch []Envelope) {
-	// Those about clocks are taken here: how long they would wait in the inbox is not known to those
-	// that measure with them.
+	// Those about a node are taken here. How long one about clocks would wait in the inbox is not known to those
+	// that measure with it.
 	n.scheduler.inbox.put(slices.DeleteFunc(batch, func(e Envelope) bool {
 		switch m := e.Report.(type) {
 		case membership.ClockQuestion:
@@ -33,6 +33,9 @@ func (n *Node) Receive(batch []Envelope) {
 			return true
 		case membership.ClockAnswer:
 			n.clocks.TakeAnswer(e.From, m.Answer)
+			return true
+		case membership.RoomReport:
+			n.room.Take(e.From, m.Level)
 			return true
 		}
 		return false

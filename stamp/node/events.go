@@ -47,7 +47,9 @@ const (
 	ClockOff    EventKind = "clock-off"
 	ClockAgrees EventKind = "clock-agrees"
 	// StoreDamaged: bytes of the state store or the log are not what was written.
-	StoreDamaged   EventKind = "store-damaged"
+	StoreDamaged EventKind = "store-damaged"
+	// AsideRemoved: a damaged store that was set aside is removed.
+	AsideRemoved   EventKind = "set-aside-removed"
 	ChunksRepaired EventKind = "chunks-repaired"
 	// NodeRestarted: the node was opened again in its process, after StoreFailed.
 	NodeRestarted EventKind = "node-restarted"
@@ -60,7 +62,7 @@ func EventKinds() []EventKind {
 	return []EventKind{
 		ReplicaLost, ReplicaRebuilding, SnapshotInstalled, RangeRecovered, ReplicaRemoved, ReplicaAdded, ReplicaPromoted, LeftInSync,
 		ReturnedInSync, LeaderElected, LeaderTransferred, SnapshotSent, DiskFull, DiskHasRoom, ClockOff, ClockAgrees, StoreFailed,
-		StoreDamaged, ChunksRepaired, NodeRestarted, NodeOutOfService, LaterVersion,
+		StoreDamaged, AsideRemoved, ChunksRepaired, NodeRestarted, NodeOutOfService, LaterVersion,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
+	"antipode/stamp/room"
 	"antipode/stamp/route"
 	"antipode/stamp/scrub"
 	"antipode/stamp/state"
@@ -17,14 +18,13 @@ const (
 	InboxBytesMax = inboxBytesMax
 	InboxMax      = inboxMax
 	PinFactor     = pinFactor
-	ReserveBytes  = reserveBytes
-	RoomMore      = roomMore
+	ReserveBytes  = room.ReserveBytes
+	RoomMore      = 512 << 20
 	PlacementFile = placementFile
 )
 
 var (
 	StampRanges = route.First().IDs
-	CheckRoom   = (*Node).checkRoom
 )
 
 func (n *Node) Inbox() []Envelope                           { return n.scheduler.inbox.messages }
@@ -38,6 +38,9 @@ func (n *Node) ScrubOptions() scrub.Options                 { return n.scrubOpti
 func (n *Node) RetryFetches() error                         { return n.payload.retry() }
 func (n *Node) Quarantine(store string, reason error)       { n.quarantineStore(store, reason) }
 func (n *Node) Identity(id geo.RangeID) membership.Identity { return n.byID[id].membership.Identity() }
+
+// CheckRoom looks at the disk of the node now.
+func CheckRoom(n *Node) { n.room.Check() }
 
 // Work runs f on the scheduler.
 func (n *Node) Work(ctx context.Context, f func() (refusal, failure error)) error {

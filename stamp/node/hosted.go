@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -116,7 +117,7 @@ func (r *hostedRange) reopen(lost error) error {
 		Applied: applied, Machine: r.Machine, Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
 		Alone: n.o.Base != nil, Running: n.scheduler.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
-		OnInSync:  r.reportInSync, Leaving: r.Leaving,
+		OnInSync:  r.reportInSync, Leaving: r.Leaving, Room: n.room.Of,
 		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
 	if err != nil {
@@ -136,6 +137,9 @@ func (r *hostedRange) nodeOf(id geo.ReplicaID) geo.NodeID {
 // to it.
 func (r *hostedRange) reportInSync(of geo.NodeID, in bool) {
 	e := Event{Kind: LeftInSync, Range: r.ID(), Node: of, Reason: "it did not answer in time; writes go on with the others"}
+	if r.n.room.Of(of) != room.Plenty {
+		e.Reason = "its disk is nearly full; writes go on with the others"
+	}
 	if in {
 		e.Kind, e.Reason = ReturnedInSync, "it caught up"
 	}

@@ -1,6 +1,6 @@
 package node
 
-import "fmt"
+import "antipode/stamp/room"
 
 // repeatTicks is after how many ticks a node reports its durable indexes again, for peers that
 // restarted.
@@ -28,55 +28,16 @@ func (s *scheduler) maintain() error {
 	if err := n.checkStores(); err != nil {
 		return err
 	}
-	if s.ticks%roomTicks == 1 {
-		n.checkRoom()
-	}
+	n.room.Tick()
+	n.room.DropAside(s.allWhole, n.stores.recoveries, n.start)
 	if err := s.flushState(); err != nil {
 		return err
 	}
 	return s.trimLogs()
 }
 
-// With less than Options.ReserveBytes free on its disk a node takes no writes but deletions, until roomMore above
-// that are free. The reserve is for flushes, compactions and trims, which make room. Deletions may use half of
-// it: their space comes back after them.
-const (
-	reserveBytes = 512 << 20 // unless Options say otherwise
-	roomMore     = 512 << 20
-	roomTicks    = 10
-)
-
-// checkRoom compares the free space of the disk with the reserve, once in roomTicks. A file system that
-// does not report its free space counts as having room.
-func (n *Node) checkRoom() {
-	usage, err := n.o.State.FS.GetDiskUsage(n.o.Dir)
-	if err != nil {
-		return
-	}
-	roomAgain := n.o.ReserveBytes + roomMore
-	full := usage.AvailBytes < n.o.ReserveBytes || n.full.Load() && usage.AvailBytes < roomAgain
-	n.bare.Store(full && usage.AvailBytes < n.o.ReserveBytes/2)
-	if full == n.full.Swap(full) {
-		return
-	}
-	if full {
-		n.o.Logger.Error("disk nearly full: no more writes but deletions until there is room; reads go on",
-			"dir", n.o.Dir, "left_bytes", usage.AvailBytes, "needed_bytes", roomAgain)
-		n.event(Event{Kind: DiskFull, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left; writes go on from %d", usage.AvailBytes, roomAgain)})
-	} else {
-		n.o.Logger.Warn("disk has room again; writes go on", "dir", n.o.Dir, "left_bytes", usage.AvailBytes)
-		n.event(Event{Kind: DiskHasRoom, Node: n.o.ID, Reason: fmt.Sprintf("%d bytes left", usage.AvailBytes)})
-	}
-}
-
-// Disk returns the size of the disk of the node's folder and what is free, zero where not known, and the reserve.
-func (n *Node) Disk() (size, free, reserve uint64) {
-	usage, _ := n.o.State.FS.GetDiskUsage(n.o.Dir) // Zero with an error.
-	return usage.TotalBytes, usage.AvailBytes, n.o.ReserveBytes
-}
-
-// DiskFull reports whether the node takes no writes but deletions because its disk is nearly full.
-func (n *Node) DiskFull() bool { return n.full.Load() }
+// Room is how much room the node's disk has, and what it keeps there of damaged stores.
+func (n *Node) Room() *room.Watch { return n.room }
 
 // flushState starts a flush when enough was applied since the last one.
 func (s *scheduler) flushState() error {

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -18,6 +16,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
+	"antipode/stamp/room"
 	"antipode/stamp/scrub"
 	"antipode/stamp/skew"
 	"antipode/stamp/snapshot"
@@ -43,7 +42,7 @@ type Node struct {
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
 	noMetrics  func()
-	full, bare atomic.Bool // see checkRoom
+	room       *room.Watch
 	clocks     skew.Exchange
 
 	// ctx ends what start runs, and the range snapshots on their way.
@@ -56,9 +55,6 @@ type Node struct {
 // Open opens the node's stores and replicas.
 func Open(o Options) (_ *Node, err error) {
 	o = o.WithDefaults()
-	if o.State.FS == nil {
-		o.State.FS = vfs.Default
-	}
 	n := &Node{o: o, byID: map[geo.RangeID]*hostedRange{}, rng: rand.New(rand.NewPCG(o.Seed, uint64(o.ID)))}
 	n.placement.o = &n.o
 	n.stores = stores{o: &n.o, rng: n.rng, logs: map[geo.RangeID]state.RangeLog{}}
@@ -68,9 +64,9 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	n.scheduler.running.Advance(o.Clock.Mono())
 	n.clocks = n.newClocks()
+	n.room = room.New(n.roomOptions())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.payload = payload{n: n, fetching: map[extent.ChunkID]bool{}}
-	n.quarantine.reasons = map[string]error{}
 	defer func() {
 		if err != nil {
 			n.cancel()
@@ -92,6 +88,9 @@ func Open(o Options) (_ *Node, err error) {
 	}
 	n.snapshots = n.newSnapshots()
 	if err := n.openRanges(); err != nil {
+		return nil, err
+	}
+	if err = n.room.FindAside(); err != nil {
 		return nil, err
 	}
 	if n.scrubber, err = scrub.New(n.scrubOptions()); err != nil {
@@ -149,7 +148,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 	r, err := ranges.New(ranges.Options{
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.scheduler.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
-		Full: n.full.Load, Bare: n.bare.Load, CompareClock: n.clocks.Compare, Fence: n.o.Fence,
+		CompareClock: n.clocks.Compare, Fence: n.o.Fence,
 		OnTransfer: func(to geo.NodeID, reason string) {
 			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: reason})
 		},
@@ -234,7 +233,7 @@ func (n *Node) fail(err error) {
 	if reason := n.stores.state.Failed(); errors.Is(reason, state.ErrDamaged) {
 		// The node stops anyway, so no service is lost by not opening this store again.
 		n.quarantineStore("state", reason)
-		if err := n.quarantine.mark(n.o.State.FS, n.o.Dir); err != nil {
+		if err := n.quarantine.Mark(n.o.State.FS, n.o.Dir); err != nil {
 			n.o.Logger.Error("cannot mark the store as damaged; the next start finds it again", "error", err)
 		}
 	}

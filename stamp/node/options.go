@@ -5,12 +5,14 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/room"
 	"antipode/stamp/route"
 	"antipode/stamp/state"
 )
@@ -103,11 +105,14 @@ type Options struct {
 func (o Options) WithDefaults() Options {
 	o.Tick = cmp.Or(o.Tick, 100*time.Millisecond)
 	o.ElectionTicks = cmp.Or(o.ElectionTicks, 10)
-	o.ReserveBytes = cmp.Or(o.ReserveBytes, reserveBytes)
+	o.ReserveBytes = cmp.Or(o.ReserveBytes, room.ReserveBytes)
 	o.FlushEntries = cmp.Or(o.FlushEntries, 20_000)
 	o.LogBytesMax = cmp.Or(o.LogBytesMax, 256<<20)
 	o.FetchBytesPerSecond = cmp.Or(o.FetchBytesPerSecond, 64<<20)
 	o.RestartAfter = cmp.Or(o.RestartAfter, time.Second)
+	if o.State.FS == nil {
+		o.State.FS = vfs.Default
+	}
 	if o.Route == nil {
 		o.Route = route.First()
 	}

@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/room"
 )
 
 // payload copies chunks that this node needs from its peers.
@@ -63,7 +64,7 @@ const fetchesMax = 8
 func (p *payload) fetch(ref extent.Ref, from geo.NodeID) {
 	p.mu.Lock()
 	_, begun := p.fetching[ref.ID]
-	if begun || len(p.fetching) >= fetchesMax || p.closed {
+	if begun || len(p.fetching) >= fetchesMax || p.closed || p.n.room.Level() >= room.Bare {
 		p.mu.Unlock()
 		return
 	}
@@ -111,6 +112,9 @@ func (p *payload) retry() error {
 func (p *payload) fetchPaced(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
 	if p.n.stores.extents.Durable(ref.ID) {
 		return nil
+	}
+	if p.n.room.Level() >= room.Bare {
+		return kv.ErrBusy
 	}
 	if err := p.copyFromAny(ref, first); err != nil {
 		return err
@@ -161,7 +165,7 @@ func (p *payload) copyChunk(ref extent.Ref, from geo.NodeID) error {
 
 // PutChunk implements ChunkPeer.
 func (n *Node) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
-	if n.full.Load() {
+	if n.room.Full() {
 		return kv.ErrBusy
 	}
 	return n.stores.extents.Put(ref, data)

@@ -3,13 +3,10 @@ package node
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"antipode/geo"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -42,48 +39,18 @@ import (
 
 // quarantine records which stores of a node are damaged, and whether its replicas are whole.
 type quarantine struct {
+	room.Damage
 	mu sync.Mutex
-	// reasons are why stores are damaged, by folder.
-	reasons map[string]error
 	// whole reports whether all replicas here are voters that hold their data.
 	whole bool
 	// gaps counts the ticks in which whole was false.
 	gaps uint64
 }
 
-// add records that a store is damaged; it returns false if that was known.
-func (q *quarantine) add(store string, reason error) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if _, known := q.reasons[store]; known {
-		return false
-	}
-	q.reasons[store] = reason
-	return true
-}
-
-// damage is why any store is damaged; nil if none is.
-func (q *quarantine) damage() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return errors.Join(slices.Collect(maps.Values(q.reasons))...)
-}
-
-// mark marks the folders of the damaged stores, durably: the next open sets them aside.
-func (q *quarantine) mark(fs vfs.FS, dir string) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var errs []error
-	for store, reason := range q.reasons {
-		errs = append(errs, state.MarkDamaged(fs, fs.PathJoin(dir, store), reason))
-	}
-	return errors.Join(errs...)
-}
-
 // quarantineStore records that the store in a folder of the node is damaged. It may be called
 // from any goroutine.
 func (n *Node) quarantineStore(store string, reason error) {
-	if n.quarantine.add(store, reason) {
+	if n.quarantine.Add(store, reason) {
 		n.event(Event{Kind: StoreDamaged, Node: n.o.ID, Reason: store + ": " + reason.Error()})
 		n.Wake()
 	}
@@ -101,11 +68,11 @@ func (n *Node) checkStores() error {
 	case err != nil:
 		return fmt.Errorf("state store: %w", err)
 	}
-	damage := n.quarantine.damage()
+	damage := n.quarantine.Err()
 	if damage == nil || !n.scheduler.othersWhole() {
 		return nil
 	}
-	return errors.Join(damage, n.quarantine.mark(n.o.State.FS, n.o.Dir))
+	return errors.Join(damage, n.quarantine.Mark(n.o.State.FS, n.o.Dir))
 }
 
 // othersWhole reports whether the other replicas of every range here are voters that no node
@@ -122,6 +89,14 @@ func (s *scheduler) othersWhole() bool {
 		}
 	}
 	return true
+}
+
+// allWhole reports whether no store is damaged, and all replicas of the ranges here are voters that hold their data.
+func (s *scheduler) allWhole() bool {
+	s.n.quarantine.mu.Lock()
+	whole := s.n.quarantine.whole
+	s.n.quarantine.mu.Unlock()
+	return whole && s.n.quarantine.Err() == nil && s.othersWhole()
 }
 
 // active reports whether a peer reported a durable index lately.

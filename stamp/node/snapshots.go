@@ -16,7 +16,7 @@ import (
 func (n *Node) newSnapshots() *snapshot.Manager {
 	o := snapshot.Options{
 		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.stores.state, Log: n.stores.log,
-		Chunks: n.stores.extents, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
+		Chunks: n.stores.extents, Room: n.room, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
 	}
 	if n.o.takesSnapshots() {
 		o.RowChunks = n.rowChunks
@@ -55,7 +55,7 @@ func (s snapshotted) IsMember(id geo.RangeID, r geo.ReplicaID) bool {
 }
 
 func (s snapshotted) Accepts(from geo.NodeID, h snapshot.Header) error {
-	if s.n.full.Load() || s.n.Failed() != nil {
+	if s.n.room.Full() || s.n.Failed() != nil {
 		return snapshot.ErrBusy
 	}
 	return membership.CheckSender(s.n.byID[h.Range].Machine.Members(), s.n.placement.Of(h.Range), replica.From(h.Message), from)

@@ -8,6 +8,7 @@ import (
 
 	"antipode/stamp/membership"
 	"antipode/stamp/replica"
+	"antipode/stamp/room"
 )
 
 // step passes the messages of the inbox to the replicas. A MsgApp whose entries name chunks that this
@@ -40,6 +41,9 @@ func (s *scheduler) step(messages []Envelope, now time.Duration) error {
 
 // stepHeld steps the held MsgApps whose payload is here, and fetches that of the next ones.
 func (r *hostedRange) stepHeld(now time.Duration) {
+	if r.n.room.Level() == room.Spent {
+		r.held = nil // Raft sends them again.
+	}
 	i := 0
 	for i < len(r.held) && r.n.payload.here(r.held[i]) {
 		r.Replica().Step(r.held[i].Message, now)
@@ -63,6 +67,9 @@ func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
 		return nil // Its rows are missing: a snapshot travels as a stream.
 	case pb.MsgApp:
 		r.dropOutdated(e)
+		if len(e.Message.GetEntries()) > 0 && r.n.room.Level() == room.Spent {
+			return nil
+		}
 		// Called even if other messages are held: their payload and this one's are fetched together.
 		if here := r.n.payload.here(e); !here || len(r.held) > 0 {
 			r.hold(e)

@@ -3,13 +3,13 @@ package node
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 
 	"antipode/geo"
-	"antipode/stamp/durable"
 	"antipode/stamp/extent"
+	"antipode/stamp/membership"
+	"antipode/stamp/room"
 	"antipode/stamp/seglog"
 	"antipode/stamp/state"
 )
@@ -22,10 +22,12 @@ type stores struct {
 	state   *state.Store
 	extents *extent.Store
 	logs    map[geo.RangeID]state.RangeLog
+	has     []geo.RangeID // the ranges here
 }
 
 // open opens the state store, the chunks, and the log of every range of has.
 func (s *stores) open(has []geo.RangeID) (err error) {
+	s.has = has
 	if err := s.openState(); err != nil {
 		return err
 	}
@@ -99,17 +101,15 @@ func (s *stores) tryLogs(dir string, has []geo.RangeID) (err error) {
 	return nil
 }
 
-// setAside renames the folder of a damaged store, so that an operator can examine it, and makes
-// an empty folder in its place.
+// setAside takes the folder of a damaged store out of use, so that an operator can examine it.
 func (s *stores) setAside(dir string, why error) error {
-	fs := s.o.State.FS
-	aside := fmt.Sprintf("%s.damaged-%d", dir, s.o.Clock.Now().UnixNano())
+	aside, err := room.SetAside(s.o.State.FS, dir, s.o.Clock.Now(), s.recoveries())
 	s.o.Logger.Error("store is damaged: set aside; what is lost by that is rebuilt from the peers", "aside", aside, "error", why)
-	if err := fs.Rename(dir, aside); err != nil {
-		return err
-	}
-	return durable.MkdirAll(fs, dir)
+	return err
 }
+
+// recoveries: see membership.Recoveries.
+func (s *stores) recoveries() uint64 { return membership.Recoveries(s.o.State.FS, s.o.Dir, s.has) }
 
 func (s *stores) close() error {
 	var errs []error

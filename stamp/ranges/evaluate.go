@@ -5,6 +5,7 @@ import (
 
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
+	"antipode/stamp/room"
 )
 
 // waiter is a command that waits for its answer.
@@ -82,8 +83,8 @@ func (r *Range) evaluate(now time.Duration) {
 			}
 			continue
 		}
-		if r.o.Full != nil && r.o.Full() {
-			if batch = r.refuse(batch); len(batch) == 0 {
+		if level := r.replica.Room(); level != room.Plenty {
+			if batch = refuse(batch, level); len(batch) == 0 {
 				continue
 			}
 		}
@@ -119,12 +120,11 @@ type Deletion interface {
 // refuse answers the commands that need room with kv.ErrBusy and returns the others. Writes
 // are refused before the disk is full, since a log that cannot be written costs the replica
 // (R4).
-func (r *Range) refuse(batch []*waiter) []*waiter {
-	bare := r.o.Bare != nil && r.o.Bare()
+func refuse(batch []*waiter, level room.Level) []*waiter {
 	kept := batch[:0]
 	for _, w := range batch {
 		_, accepted := w.cmd.(Reclaimer)
-		if !accepted && !bare {
+		if !accepted && level == room.Full {
 			_, accepted = w.cmd.(Deletion)
 		}
 		if accepted {

@@ -24,3 +24,7 @@ func (r *Range) Leaderless() (lasts time.Duration, ok bool) {
 	since := time.Duration(r.leaderless.Load())
 	return r.o.Running.Time() - since, since != 0
 }
+
+// NoRoom reports whether this replica leads and takes no writes but deletions, because its disk is nearly full or that of
+// a replica which it needs.
+func (r *Range) NoRoom() bool { return r.noRoom.Load() }

@@ -8,7 +8,7 @@ import (
 )
 
 // A node that is going to stop first has another node lead each range that it leads, so that writes wait for some round
-// trips and not for an election timeout:
+// trips and not for an election timeout. So does a node whose disk is nearly full, if other nodes can take writes:
 //
 //	leaves ──leaveAfter──> holds commands ──nothing in flight──> asks a voter ──that one leads──> follows
 //
@@ -16,7 +16,8 @@ import (
 // nothing happened. If the message to the voter is lost, or it leaves too, this replica goes on to lead after an election
 // timeout, without a lease (R5), and asks the next one. Once all were asked in vain it is stuck: it takes commands. Then it
 // asks a replica that it has not asked as soon as that is in sync, and all again leaveAgain later: each question holds
-// commands for up to an election timeout. A replica that leaves does not campaign, for itself or because it is asked to.
+// commands for up to an election timeout. A replica that leaves does not campaign, for itself or because it is asked to;
+// one whose disk is nearly full does, since it may be the only one that can lead.
 
 const (
 	// leaveAfter is how long commands are taken after Leave: requests that were here already reach the range.
@@ -28,9 +29,19 @@ const (
 	leaveAgain = 10 * time.Second
 )
 
+// Why a leader leaves.
+const (
+	stopReason = "because the former leader's node is going to stop"
+	fullReason = "because the disk of the former leader's node is nearly full"
+)
+
 // leaveState is what a leader that leaves remembers of a term.
 type leaveState struct {
 	term uint64
+	// reason is why it leaves: what is below is about that.
+	reason string
+	// stuck: it has asked every other replica that is in sync.
+	stuck bool
 	// since is when it began to leave in this term, or when it last had no replica to ask; in running time.
 	since time.Duration
 	// asked are the nodes that were asked to lead, and again is when they may be asked once more, while it is stuck.
@@ -54,12 +65,15 @@ func (r *Range) SteppingDown() bool { return r.Leading() && r.Leaving() && !r.St
 
 // stepDown takes the next step of a leader that leaves, and reports whether commands are held meanwhile.
 func (r *Range) stepDown() (holds bool) {
-	if !r.Leaving() {
+	ran, l, reason, nodes := r.o.Running.Time(), &r.leave, stopReason, []geo.NodeID(nil)
+	if r.Leaving() {
+		nodes = r.voters()
+	} else if reason, nodes = fullReason, r.replica.Cramped(); len(nodes) == 0 {
+		l.since = ran
 		return false
 	}
-	ran, l := r.o.Running.Time(), &r.leave
-	if l.term != r.term {
-		*l = leaveState{term: r.term, since: ran}
+	if l.term != r.term || l.reason != reason {
+		*l = leaveState{term: r.term, reason: reason, since: ran}
 		r.stuck.Store(false)
 	}
 	switch {
@@ -68,12 +82,14 @@ func (r *Range) stepDown() (holds bool) {
 	case ran-l.since < leaveAfter:
 		return false
 	}
-	nodes := slices.DeleteFunc(r.voters(), func(n geo.NodeID) bool { return slices.Contains(l.asked, n) })
+	nodes = slices.DeleteFunc(nodes, func(n geo.NodeID) bool { return slices.Contains(l.asked, n) })
 	to := r.replica.Heir(nodes)
 	if to == 0 {
 		l.since = ran
 		switch {
-		case !r.stuck.Swap(true):
+		case !l.stuck:
+			l.stuck = true
+			r.stuck.Store(r.Leaving())
 			l.again = ran + leaveAgain
 		case ran >= l.again:
 			l.asked, l.again = nil, ran+leaveAgain
@@ -84,6 +100,6 @@ func (r *Range) stepDown() (holds bool) {
 		return true
 	}
 	l.asked = append(l.asked, to)
-	r.transfer(nodes, "because the former leader's node is going to stop")
+	r.transfer(nodes, reason)
 	return true
 }

@@ -15,6 +15,7 @@ import (
 	"antipode/stamp/kv"
 	"antipode/stamp/outbox"
 	"antipode/stamp/replica"
+	"antipode/stamp/room"
 	"antipode/stamp/skew"
 	"antipode/stamp/state"
 )
@@ -75,9 +76,6 @@ type Options struct {
 	LeaseLength time.Duration
 	// Fence says whether writes of accounts that have a copy may be answered (R21). Nil means that they may.
 	Fence *Fence
-	// Full reports that the disk of this node has room only for a Reclaimer or a Deletion, Bare that it has none
-	// for a Deletion. Nil means never.
-	Full, Bare func() bool
 	// HasChunk reports whether a chunk is durable on this node (R3).
 	HasChunk func(extent.Ref) bool
 	// OnCommit takes how long a command waited for its commit. May be nil.
@@ -115,6 +113,8 @@ type Range struct {
 	// leaderless is the running time since which no leader is known: see Leaderless.
 	leaderless atomic.Int64
 	inSync     atomic.Int64
+	// noRoom: it leads, and takes only what a full disk takes.
+	noRoom atomic.Bool
 	// clockRefused: it leads and does not evaluate, because of its clock.
 	clockRefused atomic.Bool
 	// leaving and stuck: see leave.go.
@@ -289,6 +289,7 @@ func (r *Range) Work(now time.Duration) {
 		r.leading.Store(0)
 		r.abandon()
 	}
+	r.noRoom.Store(may && r.replica.Room() != room.Plenty)
 	if !may {
 		r.clockRefused.Store(false)
 		r.inSync.Store(0)

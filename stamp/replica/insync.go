@@ -10,6 +10,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
+	"antipode/stamp/room"
 )
 
 // inSyncMin is how many replicas must hold an entry before it is acknowledged (R2).
@@ -31,6 +32,9 @@ type inSync struct {
 	log       *slog.Logger
 	// moved is called with every replica that leaves or returns. May be nil.
 	moved func(n geo.NodeID, in bool)
+	// room is Options.Room, and self this leader.
+	room func(geo.NodeID) room.Level
+	self geo.ReplicaID
 	// peers are the voters, this leader among them.
 	peers []peer
 	// decided is the monotonic time of the last decide.
@@ -63,6 +67,10 @@ func (s *inSync) init(o Options) {
 	s.least = inSyncMin
 	if o.Alone {
 		s.least = 1
+	}
+	s.room, s.self = o.Room, o.ID
+	if s.room == nil {
+		s.room = func(geo.NodeID) room.Level { return room.Plenty }
 	}
 	s.log, s.moved = o.Logger.With("range", o.Range), o.OnInSync
 }
@@ -148,6 +156,34 @@ func (s *inSync) decide(now, ran time.Duration) {
 			p.took = max(p.took, ran-p.behindSince)
 		}
 	}
+	s.leaveFull(now)
+}
+
+// leaveFull takes the replicas whose disks are nearly full out of the in-sync set, so that the range goes on without
+// them. Where the others are too few they stay, or come back: the range then takes what a full disk takes. The leader
+// itself stays; see Cramped.
+func (s *inSync) leaveFull(now time.Duration) {
+	for i := range s.peers {
+		if p := &s.peers[i]; !p.out && s.excess(p) {
+			s.move(p, false, now)
+			s.log.Warn("the disk of a replica is nearly full: it left the in-sync set; writes go on with the others", "node", p.node)
+		}
+	}
+}
+
+// excess reports whether a replica has no room, and is not needed.
+func (s *inSync) excess(p *peer) bool {
+	return p.id != s.self && s.room(p.node) != room.Plenty && s.roomy(0) >= s.least
+}
+
+// roomy is how many in-sync replicas other than one have room.
+func (s *inSync) roomy(other geo.ReplicaID) (n int) {
+	for _, p := range s.peers {
+		if !p.out && p.id != other && s.room(p.node) == room.Plenty {
+			n++
+		}
+	}
+	return n
 }
 
 // unreachablePart divides the timeout for a replica whose node is not reachable: what remains
@@ -160,6 +196,9 @@ func (s *inSync) missed(p *peer, behind time.Duration) bool {
 }
 
 func (s *inSync) rejoin(p *peer, now time.Duration) {
+	if s.excess(p) {
+		return
+	}
 	s.move(p, true, now)
 	s.log.Info("replica is in sync again", "node", p.node, "index", p.match)
 }
@@ -221,6 +260,34 @@ func (r *Replica) InSync() int {
 
 // FewInSync reports whether fewer replicas are in sync, as this leader sees it, than must hold what is acknowledged.
 func (r *Replica) FewInSync() bool { return r.InSync() < r.inSync.least }
+
+// Room is how much room there is for what this leader proposes: the least of its disk and of those of the replicas that
+// it needs, which are all while too few are in sync.
+func (r *Replica) Room() room.Level {
+	s := &r.inSync
+	level, few := s.room(r.o.Node), s.count() < s.least
+	for _, p := range s.peers {
+		if !p.out || few {
+			level = max(level, s.room(p.node))
+		}
+	}
+	return level
+}
+
+// Cramped returns the nodes of in-sync replicas that have room, if this one, which leads, has none and they are enough to
+// take writes without it.
+func (r *Replica) Cramped() (roomy []geo.NodeID) {
+	s := &r.inSync
+	if !r.IsLeader() || s.room(r.o.Node) == room.Plenty || s.roomy(r.o.ID) < s.least {
+		return nil
+	}
+	for _, p := range s.peers {
+		if !p.out && p.id != s.self && s.room(p.node) == room.Plenty {
+			roomy = append(roomy, p.node)
+		}
+	}
+	return roomy
+}
 
 // AckIndex is the greatest index that may be acknowledged: every in-sync replica has persisted
 // it.

@@ -15,6 +15,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/plantedbugs"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -71,6 +72,8 @@ type Options struct {
 	// Leaving reports whether the node is going to stop: the replica then does not campaign, and a transfer of
 	// leadership to it fails. Nil means that it is not.
 	Leaving func() bool
+	// Room is how much room the disks of nodes have, this one included. Nil means plenty.
+	Room func(geo.NodeID) room.Level
 	// Rand spreads elections.
 	Rand *rand.Rand
 	// Logger takes leader changes and alarms. Nil means slog.Default.

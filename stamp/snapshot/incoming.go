@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/durable"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -107,6 +108,9 @@ func (in *Incoming) chunksPath() string { return in.m.o.FS.PathJoin(in.dir, "chu
 func (in *Incoming) Send(_ context.Context, f Fragment) error {
 	if err := in.m.ctx.Err(); err != nil {
 		return err
+	}
+	if in.m.o.Room.Level() >= room.Bare {
+		return ErrBusy // What is staged is removed, and makes room again.
 	}
 	if in.whole {
 		return fmt.Errorf("%w: number %d follows the last", ErrFragment, f.Number)

@@ -13,6 +13,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -74,6 +75,7 @@ type Options struct {
 	// Dir is the folder in FS in which incoming snapshots are staged.
 	FS     vfs.FS
 	Dir    string
+	Room   *room.Watch
 	State  *state.Store
 	Log    state.Log
 	Chunks Chunks

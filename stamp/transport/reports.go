@@ -9,6 +9,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/membership"
 	"antipode/stamp/replica"
+	"antipode/stamp/room"
 	"antipode/stamp/skew"
 )
 
@@ -27,6 +28,7 @@ import (
 //	1007 LastID             Replica           Nonce
 //	1008 ClockQuestion      Sent
 //	1009 ClockAnswer        Sent              Wall                  Held, in Commit
+//	1010 RoomReport         Level
 const (
 	typeDurableIndex   = pb.MessageType(1000)
 	typeHello          = pb.MessageType(1001)
@@ -38,6 +40,7 @@ const (
 	typeLastID         = pb.MessageType(1007)
 	typeClockQuestion  = pb.MessageType(1008)
 	typeClockAnswer    = pb.MessageType(1009)
+	typeRoomReport     = pb.MessageType(1010)
 )
 
 // reportOnWire returns the form that a report of node from has on the wire.
@@ -67,6 +70,8 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 		typ, index = typeClockQuestion, uint64(r.Sent)
 	case membership.ClockAnswer:
 		typ, index, logTerm, commit = typeClockAnswer, uint64(r.Sent), uint64(r.Wall), uint64(r.Held)
+	case membership.RoomReport:
+		typ, index = typeRoomReport, uint64(r.Level)
 	default:
 		panic(fmt.Sprintf("transport: no wire form of %T", report))
 	}
@@ -104,6 +109,8 @@ func reportFromWire(m *pb.Message) membership.Message {
 		return membership.ClockAnswer{Answer: skew.Answer{
 			Sent: time.Duration(m.GetIndex()), Wall: int64(m.GetLogTerm()), Held: time.Duration(m.GetCommit()),
 		}}
+	case typeRoomReport:
+		return membership.RoomReport{Level: room.Level(min(m.GetIndex(), uint64(room.Spent)))}
 	}
 	return nil
 }

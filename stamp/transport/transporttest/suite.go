@@ -18,6 +18,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/membership"
 	"antipode/stamp/node"
+	"antipode/stamp/room"
 	"antipode/stamp/skew"
 )
 
@@ -125,6 +126,7 @@ func testMessages(t *testing.T, s *stamp) {
 		{Range: 5, Report: membership.LastID{Nonce: 12, Replica: 13}},
 		{Range: 5, Report: membership.RecoveryReport{Recovery: 1<<10 | 2}},
 		{Range: 5, Report: membership.LeaderHint{Term: 14}},
+		{Report: membership.RoomReport{Level: room.Bare}},
 		{Report: membership.ClockQuestion{Question: skew.Question{Sent: 15}}},
 		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 16, Wall: -17, Held: 18}}},
 		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 19, Wall: 20}}},

@@ -1,0 +1,171 @@
+package room
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/geo"
+)
+
+// Level is how little room a disk has: see the package text.
+type Level byte
+
+// The levels, in this order.
+const (
+	Plenty Level = iota
+	Full
+	Bare
+	Spent
+)
+
+const (
+	// ReserveBytes is the default of Options.ReserveBytes.
+	ReserveBytes = 512 << 20
+	// roomMore is how much more than the reserve must be free before a disk that was full counts as having room.
+	roomMore = 512 << 20
+	// checkTicks lie between two looks at the disk. What is written between them must fit into the reserve.
+	checkTicks = 2
+	// reportTicks is how long the report of a peer holds, which repeats it every tick while its disk is full. The
+	// in-sync set, by its own timeout, looks after a peer that is silent.
+	reportTicks = 20
+)
+
+// Options configures a Watch. All fields are required.
+type Options struct {
+	FS  vfs.FS
+	Dir string
+	// ReserveBytes of the disk of Dir are to stay free.
+	ReserveBytes uint64
+	Node         geo.NodeID
+	// Peers are the nodes of the stamp; this one may be among them.
+	Peers []geo.NodeID
+	// Send reports the level of this node to a peer. The report may get lost.
+	Send func(to geo.NodeID, l Level)
+	// Changed is called when the disk becomes full, and when it has room again.
+	Changed func(full bool, reason string)
+	// Removed is called, from any goroutine, with each store that was set aside and is removed.
+	Removed func(reason string)
+	Logger  *slog.Logger
+}
+
+// Watch is the level of a node and those of its peers. Tick, Check and DropAside are called from one goroutine, the
+// other methods from any.
+type Watch struct {
+	o     Options
+	level atomic.Uint32
+	aside aside
+
+	mu    sync.Mutex
+	ticks uint64
+	peers map[geo.NodeID]report
+}
+
+// report is what a peer reported last, and in which tick of this node.
+type report struct {
+	level Level
+	at    uint64
+}
+
+// New returns the Watch of a node. The first Tick looks at the disk.
+func New(o Options) *Watch { return &Watch{o: o, peers: map[geo.NodeID]report{}} }
+
+// Tick looks at the disk when it is time to, and reports to the peers while it is full.
+func (w *Watch) Tick() {
+	w.mu.Lock()
+	w.ticks++
+	due := w.ticks%checkTicks == 1
+	w.mu.Unlock()
+	was := w.Level()
+	if due {
+		w.Check()
+	}
+	if l := w.Level(); l != Plenty || was != Plenty {
+		for _, p := range w.o.Peers {
+			if p != w.o.Node {
+				w.o.Send(p, l)
+			}
+		}
+	}
+}
+
+// Check compares the free space of the disk with the reserve. A file system that does not report its free space
+// counts as having room.
+func (w *Watch) Check() {
+	usage, err := w.o.FS.GetDiskUsage(w.o.Dir)
+	if err != nil {
+		return
+	}
+	was, left, again := w.Level(), usage.AvailBytes, w.o.ReserveBytes+roomMore
+	level := levelOf(left, w.o.ReserveBytes)
+	if level == Plenty && was != Plenty && left < again {
+		level = Full
+	}
+	w.level.Store(uint32(level))
+	switch {
+	case was == Plenty && level != Plenty:
+		w.o.Logger.Error("disk nearly full: no more writes but deletions until there is room; reads go on",
+			"dir", w.o.Dir, "left_bytes", left, "needed_bytes", again)
+		w.o.Changed(true, fmt.Sprintf("%d bytes left; writes go on from %d", left, again))
+	case was != Plenty && level == Plenty:
+		w.o.Logger.Warn("disk has room again; writes go on", "dir", w.o.Dir, "left_bytes", left)
+		w.o.Changed(false, fmt.Sprintf("%d bytes left", left))
+	case level == Spent && was != Spent:
+		w.o.Logger.Error("disk full but for what the node needs to make room: its replicas stand still until there is more",
+			"dir", w.o.Dir, "left_bytes", left)
+	}
+}
+
+// levelOf is the level of a disk that was not full before.
+func levelOf(left, reserve uint64) Level {
+	switch {
+	case left >= reserve:
+		return Plenty
+	case left >= reserve/2:
+		return Full
+	case left >= reserve/4:
+		return Bare
+	}
+	return Spent
+}
+
+// Opens reports whether the disk of a folder has the room that a node needs to open its stores there.
+func Opens(fs vfs.FS, dir string, reserve uint64) bool {
+	usage, err := fs.GetDiskUsage(dir)
+	return err != nil || levelOf(usage.AvailBytes, reserve) != Spent
+}
+
+// Level is the level of this node.
+func (w *Watch) Level() Level { return Level(w.level.Load()) }
+
+// Full reports whether the node takes no writes but deletions because its disk is nearly full.
+func (w *Watch) Full() bool { return w.Level() != Plenty }
+
+// Take takes the report of a peer.
+func (w *Watch) Take(from geo.NodeID, l Level) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.peers[from] = report{min(l, Spent), w.ticks}
+}
+
+// Of is the level of a node of the stamp: Plenty for one that did not report lately.
+func (w *Watch) Of(n geo.NodeID) Level {
+	if n == w.o.Node {
+		return w.Level()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r, ok := w.peers[n]; ok && w.ticks-r.at <= reportTicks {
+		return r.level
+	}
+	return Plenty
+}
+
+// Disk returns the size of the disk and what is free, zero where not known, and the reserve.
+func (w *Watch) Disk() (size, free, reserve uint64) {
+	usage, _ := w.o.FS.GetDiskUsage(w.o.Dir) // Zero with an error.
+	return usage.TotalBytes, usage.AvailBytes, w.o.ReserveBytes
+}
