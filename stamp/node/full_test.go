@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ type smallDisk struct {
 	mu             sync.Mutex
 	capacity, used int64
 	failed         int // writes that did not fit
+	// asked counts the questions for its room.
+	asked atomic.Int64
 }
 
 func newSmallDisk() *smallDisk { return &smallDisk{FS: vfs.NewMem(), capacity: 1 << 40} }
@@ -55,6 +58,7 @@ func (d *smallDisk) take(bytes int64) error {
 }
 
 func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	d.asked.Add(1)
 	return vfs.DiskUsage{AvailBytes: uint64(d.left()), TotalBytes: 1 << 40}, nil
 }
 

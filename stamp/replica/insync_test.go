@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/room"
 )
 
 // R2, DESIGN 2.3: a replica leaves the in-sync set only after it stood behind one
@@ -165,4 +167,50 @@ func TestInSyncAlone(t *testing.T) {
 		}
 		require.Equal(t, want, s.index())
 	}
+}
+
+// R2: a replica whose disk is nearly full leaves the in-sync set at once, and stays away however well it keeps up, while
+// two others have room; where they are fewer it counts, and comes back. A leader does not leave by itself.
+func TestInSyncRoom(t *testing.T) {
+	levels := map[geo.NodeID]room.Level{}
+	s := &inSync{}
+	s.init(Options{
+		ID: 1, InSyncTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+		Room: func(n geo.NodeID) room.Level { return levels[n] },
+	})
+	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
+	now, last := time.Second, uint64(0)
+	// step lets time pass in which all but the silent keep up, and returns who is in sync.
+	step := func(silent ...geo.NodeID) (in []geo.NodeID) {
+		for range 3 {
+			now, last = now+600*time.Millisecond, last+10
+			for i := range s.peers {
+				if p := &s.peers[i]; !slices.Contains(silent, p.node) {
+					p.match = last
+				}
+			}
+			s.decide(now, now)
+		}
+		for _, p := range s.peers {
+			if !p.out {
+				in = append(in, p.node)
+			}
+		}
+		return in
+	}
+	require.Equal(t, []geo.NodeID{1, 2, 3}, step())
+	levels[2] = room.Full
+	s.decide(now, now)
+	require.True(t, s.peers[1].out, "at once")
+	require.Equal(t, []geo.NodeID{1, 3}, step())
+	levels[3] = room.Bare
+	require.Equal(t, []geo.NodeID{1, 2, 3}, step(), "nobody is to spare")
+	levels[2] = room.Plenty
+	require.Equal(t, []geo.NodeID{1, 2}, step())
+	require.Equal(t, []geo.NodeID{1, 3}, step(2), "the full one is needed again")
+	require.Equal(t, []geo.NodeID{1, 2}, step())
+	levels[1], levels[3] = room.Full, room.Plenty
+	require.Equal(t, []geo.NodeID{1, 2, 3}, step(), "it leads")
+	levels[2] = room.Spent
+	require.Equal(t, []geo.NodeID{1, 2, 3}, step())
 }
