@@ -113,9 +113,6 @@ func (p *payload) fetchPaced(ctx context.Context, ref extent.Ref, first geo.Node
 	if p.n.stores.extents.Durable(ref.ID) {
 		return nil
 	}
-	if p.n.room.Level() >= room.Bare {
-		return kv.ErrBusy
-	}
 	if err := p.copyFromAny(ref, first); err != nil {
 		return err
 	}
@@ -132,6 +129,9 @@ func (p *payload) fetchPaced(ctx context.Context, ref extent.Ref, first geo.Node
 // copyFromAny copies a chunk from the first peer that has it intact. The peer first, unless it is 0, is
 // asked before the others. The chunk is not durable before the next Sync.
 func (p *payload) copyFromAny(ref extent.Ref, first geo.NodeID) error {
+	if p.n.room.Level() >= room.Bare {
+		return fmt.Errorf("chunk %s: the disk is nearly full: %w", ref.ID, kv.ErrBusy)
+	}
 	peers := p.n.o.Peers
 	if first != 0 {
 		peers = append([]geo.NodeID{first}, peers...)

@@ -160,23 +160,23 @@ func TestAsideIsBounded(t *testing.T) {
 	for i, store := range []string{"state", "log", "state", "state", "log"} {
 		d.setAside(t, store, int64(90+10*i), 5)
 	}
-	require.NoError(t, d.MkdirAll("node/state.damaged-by-hand", 0o755))
+	require.NoError(t, d.MkdirAll("node/state.damaged-operator", 0o755))
 	d.w = d.open()
 	require.NoError(t, d.w.FindAside())
 	require.EqualValues(t, 5*1001, d.w.AsideBytes())
 	d.left = 0
 	d.drop(false, 5)
 	d.drop(true, 6)
-	require.ElementsMatch(t, []string{"s90", "l100", "s110", "s120", "l130", "sby-hand"}, d.asides(t))
+	require.ElementsMatch(t, []string{"s90", "l100", "s110", "s120", "l130", "soperator"}, d.asides(t))
 	d.left, d.events = 1<<40, nil
 	d.drop(true, 5)
-	require.ElementsMatch(t, []string{"s120", "l130", "sby-hand"}, d.asides(t), "by time, not by name")
+	require.ElementsMatch(t, []string{"s120", "l130", "soperator"}, d.asides(t), "by time, not by name")
 	require.EqualValues(t, 2*1001, d.w.AsideBytes())
 	require.Equal(t, "false: 1099511627776 bytes left,state.damaged-90, 1001 bytes,log.damaged-100, 1001 bytes,state.damaged-110, 1001 bytes",
 		strings.Join(d.events, ","))
 	d.left = reserve - 1
 	d.drop(true, 5)
-	require.Equal(t, []string{"sby-hand"}, d.asides(t))
+	require.Equal(t, []string{"soperator"}, d.asides(t))
 	require.Zero(t, d.w.AsideBytes())
 }
 
