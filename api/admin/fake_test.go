@@ -287,7 +287,7 @@ func fullStatus() wire.Status {
 				Name: north, State: wire.Running, Role: "primary of 1 account, secondary of 1 account",
 				Nodes: []wire.Node{
 					{Name: "northcentralus-1", State: wire.Running, Replicas: []wire.Replica{replica(true, true)}},
-					{Name: "northcentralus-2", State: wire.Running, DiskFull: true, Replicas: []wire.Replica{replica(false, true)}},
+					{Name: "northcentralus-2", State: wire.Running, DiskFull: true, SetAsideBytes: 3 << 29, Replicas: []wire.Replica{replica(false, true)}},
 					{Name: "northcentralus-3", State: wire.Stopped},
 				},
 				Ranges: []wire.Range{{Range: 4, Service: "table", ConfiguredReplicas: 3, LeaderView: &wire.LeaderView{
