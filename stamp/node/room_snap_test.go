@@ -129,3 +129,39 @@ func TestSetAsideStoresAreBounded(t *testing.T) {
 	require.Empty(t, asides())
 	require.Zero(t, s.Node(id).Room().AsideBytes())
 }
+
+// With less than half of the reserve a follower fetches no payload, so that entries that name it wait; with less than a
+// quarter it drops them. With room it fetches what it needs.
+func TestFullFollowerFetchesNoPayload(t *testing.T) {
+	s, _, id, d := newSmallSnapStamp(t)
+	n := s.Node(id)
+	on := func(f func()) {
+		require.NoError(t, n.Work(t.Context(), func() (refusal, failure error) { f(); return nil, nil }))
+	}
+	held := func() (out int) {
+		on(func() { out = len(n.Held(testRange)) })
+		return out
+	}
+	d.leave(ReserveBytes/2 - 1)
+	require.Eventually(t, func() bool { return n.Room().Level() == room.Bare }, electionWait, time.Millisecond)
+	refs := s.putChunks(100, 103)
+	require.Eventually(t, func() bool { return held() > 0 }, electionWait, time.Millisecond)
+	var from uint64
+	on(func() { from = n.Ticks() })
+	require.Eventually(t, func() (later bool) {
+		on(func() { later = n.Ticks() > from+20 })
+		return later
+	}, electionWait, time.Millisecond)
+	for _, ref := range refs {
+		require.False(t, n.Extents().Durable(ref.ID))
+	}
+	require.ErrorIs(t, n.ScrubOptions().Node.Copy(refs[0]), kv.ErrBusy)
+	require.Positive(t, held())
+	d.leave(ReserveBytes/4 - 1)
+	require.Eventually(t, func() bool { return held() == 0 }, electionWait, time.Millisecond)
+	s.write(200, 210, "c")
+	require.Zero(t, held())
+	d.leave(1 << 40)
+	s.same()
+	require.Eventually(t, func() bool { return intact(n, refs) }, electionWait, time.Millisecond)
+}
