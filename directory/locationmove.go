@@ -13,6 +13,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/feature"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -180,6 +181,8 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 	under := w.moving(m)
 	to := *m
 	switch {
+	case m.Phase != catalog.LocationMoving && m.Phase != catalog.LocationEnding:
+		return 0, fmt.Errorf("directory: phase %q of the failover of location %s: %w", m.Phase, m.From, feature.ErrLater)
 	case m.Phase == catalog.LocationEnding && len(under) > 0:
 		return movePause, d.endAll(ctx, m, under)
 	case m.Phase == catalog.LocationEnding:

@@ -11,6 +11,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/feature"
 	"antipode/stamp/ranges"
 )
 
@@ -141,7 +142,7 @@ func (d *Directory) move(ctx context.Context, a catalog.Account) (again time.Dur
 	case catalog.MoveEnding:
 		return d.reopen(ctx, a)
 	}
-	return 0, fmt.Errorf("directory: unknown phase %q of a move", a.Operation.Move.Phase)
+	return 0, fmt.Errorf("directory: phase %q of the move of account %s: %w", a.Operation.Move.Phase, a.Name, feature.ErrLater)
 }
 
 // late reports whether the time of a move is over.

@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/stamp/feature"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -157,6 +158,9 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 		return d.move(ctx, a)
 	case catalog.OperationTaken:
 		return d.taken(ctx, a)
+	case catalog.OperationAnnounce, catalog.OperationLeave:
+	default: // It must not be ended as one of these.
+		return 0, fmt.Errorf("directory: operation %q of account %s: %w", a.Operation.Kind, a.Name, feature.ErrLater)
 	}
 	leaves := a.Operation.Kind == catalog.OperationLeave
 	if leaves {

@@ -10,6 +10,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/feature"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
@@ -253,7 +254,7 @@ func (d *Directory) promote(ctx context.Context, of promoting) (again time.Durat
 	case catalog.PromotionWithdrawing:
 		return 0, d.releaseWitness(ctx, of)
 	}
-	return 0, fmt.Errorf("directory: unknown phase %q of a promotion", p.Phase)
+	return 0, fmt.Errorf("directory: phase %q of the promotion of account %s: %w", p.Phase, a.Name, feature.ErrLater)
 }
 
 // ends reports whether a promotion ends without effect.

@@ -2,11 +2,13 @@ package stamp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp/feature"
 	"antipode/stamp/node"
 	"antipode/stamp/room"
 )
@@ -15,7 +17,8 @@ import (
 // store that failed: node/quarantine.go describes what a restart may trust. Each failure in a
 // row doubles the wait, which begins with node.Options.RestartAfter. A node that runs for
 // steadyAfter ends the row; after restartsMax failures in a row the node stays out of service
-// until it is started. A node whose disk is full is opened once it has room, however long that takes.
+// until it is started. So it does at once after feature.ErrLater, which no restart mends. A node whose disk is
+// full is opened once it has room, however long that takes.
 const (
 	restartsMax = 6
 	steadyAfter = 10 * time.Minute
@@ -39,13 +42,12 @@ func (s *Stamp) supervise(ctx context.Context, id geo.NodeID, r *running) {
 		_ = r.n.Close(false) // Its stores failed: the reason is in failed.
 		r.closed = true
 		for reopened := false; !reopened; {
+			if errors.Is(failed, feature.ErrLater) {
+				s.giveUp(id, r, failed, "node stopped: it has what a later version wrote; nothing is lost, start it with the version that wrote it")
+				return
+			}
 			if failures == restartsMax {
-				s.mu.Lock()
-				r.gaveUp = true
-				s.mu.Unlock()
-				s.event(node.Event{Kind: node.NodeOutOfService, Node: id, Reason: failed.Error()})
-				s.o.Logger.Error("node failed again and again: it stays out of service until it is started; look at its disk",
-					"location", s.o.Location, "node", id, "failures", failures, "error", failed)
+				s.giveUp(id, r, failed, "node failed again and again: it stays out of service until it is started; look at its disk")
 				return
 			}
 			if clock.Wait(ctx, r.o.RestartAfter<<failures) != nil {
@@ -77,6 +79,15 @@ func (s *Stamp) hasRoom(ctx context.Context, id geo.NodeID, r *running) bool {
 		}
 	}
 	return true
+}
+
+// giveUp leaves a node that failed out of service until it is started.
+func (s *Stamp) giveUp(id geo.NodeID, r *running, failed error, why string) {
+	s.mu.Lock()
+	r.gaveUp = true
+	s.mu.Unlock()
+	s.event(node.Event{Kind: node.NodeOutOfService, Node: id, Reason: failed.Error()})
+	s.o.Logger.Error(why, "location", s.o.Location, "node", id, "error", failed)
 }
 
 // takeDown moves a failed node from s.nodes to s.down. It returns false if Stop already took

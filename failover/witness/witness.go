@@ -152,7 +152,7 @@ func Open(o Options) (*Witness, error) {
 			return nil, fmt.Errorf("%s: %w: a witness without its claims must not answer: restore the file, or have both locations confirmed first", fileName, err)
 		}
 		if w.kept.Format != format {
-			return nil, fmt.Errorf("%s: unknown format version %d", fileName, w.kept.Format)
+			return nil, fmt.Errorf("%s has format version %d, this program knows %d: start the version that wrote it", fileName, w.kept.Format, format)
 		}
 	}
 	if w.kept.Ended == nil { // Of an older program.

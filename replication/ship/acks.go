@@ -1,7 +1,6 @@
 package ship
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -177,7 +176,7 @@ func compare(m *ranges.Machine, c StreamCursor) (reason change.StopReason, here 
 	at, known, err := m.OutboxAt(c.Stream, c.Head.Seq)
 	here = m.Head(c.Stream)
 	switch {
-	case errors.Is(err, change.ErrMalformed): // The next record is what the other location cannot get.
+	case change.Undecoded(err): // The next record is what the other location cannot get.
 		if c.Stop == change.StopVersion {
 			return c.Stop, here, nil
 		}

@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services/storageerr"
+	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
@@ -44,6 +45,14 @@ type Account struct {
 // formatVersion is the "v" of every catalog value.
 const formatVersion = 1
 
+// wrongVersion returns why a value of a version cannot be read: one of a later version only by that.
+func wrongVersion(what string, v int) error {
+	if v > formatVersion {
+		return feature.Later("the "+what+" in the catalog", uint64(v), formatVersion)
+	}
+	return fmt.Errorf("catalog %s: unknown format version %d", what, v)
+}
+
 // GeoEpoch returns the present epoch of the account.
 func (a *Account) GeoEpoch() geo.Epoch { return geo.Epoch{Number: a.Epoch, Location: a.Primary} }
 
@@ -64,7 +73,7 @@ func ParseAccount(b []byte) (*Account, error) {
 		return nil, fmt.Errorf("catalog account: %w", err)
 	}
 	if a.Version != formatVersion {
-		return nil, fmt.Errorf("catalog account %s: unknown format version %d", a.Name, a.Version)
+		return nil, wrongVersion(fmt.Sprintf("account %s", a.Name), a.Version)
 	}
 	return &a, nil
 }

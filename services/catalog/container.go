@@ -90,7 +90,7 @@ func ParseContainer(b []byte) (*Container, error) {
 		return nil, fmt.Errorf("catalog container: %w", err)
 	}
 	if c.Version != formatVersion {
-		return nil, fmt.Errorf("catalog container %s: unknown format version %d", c.Name, c.Version)
+		return nil, wrongVersion(fmt.Sprintf("container %s", c.Name), c.Version)
 	}
 	return &c, nil
 }

@@ -113,7 +113,7 @@ func parseLocationMove(b []byte) (*LocationMove, error) {
 		return nil, fmt.Errorf("catalog location failover: %w", err)
 	}
 	if m.Version != formatVersion {
-		return nil, fmt.Errorf("catalog location failover: unknown format version %d", m.Version)
+		return nil, wrongVersion("location failover", m.Version)
 	}
 	return &m, nil
 }

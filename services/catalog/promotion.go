@@ -103,7 +103,7 @@ func parsePromotion(b []byte) (*Promotion, error) {
 		return nil, fmt.Errorf("catalog promotion: %w", err)
 	}
 	if p.Version != formatVersion {
-		return nil, fmt.Errorf("catalog promotion: unknown format version %d", p.Version)
+		return nil, wrongVersion("promotion", p.Version)
 	}
 	return &p, nil
 }
@@ -179,7 +179,7 @@ func ParseFork(b []byte) (*Fork, error) {
 		return nil, fmt.Errorf("catalog fork: %w", err)
 	}
 	if f.Version != formatVersion {
-		return nil, fmt.Errorf("catalog fork: unknown format version %d", f.Version)
+		return nil, wrongVersion("fork", f.Version)
 	}
 	for i, s := range f.Streams {
 		if s.Lane >= geo.LaneCount || i > 0 && s.Lane <= f.Streams[i-1].Lane {

@@ -89,7 +89,7 @@ func ParseProperties(b []byte) (*Properties, error) {
 		return nil, fmt.Errorf("catalog properties: %w", err)
 	}
 	if p.Version != formatVersion {
-		return nil, fmt.Errorf("catalog properties: unknown format version %d", p.Version)
+		return nil, wrongVersion("properties", p.Version)
 	}
 	return &p, nil
 }

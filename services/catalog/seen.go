@@ -43,7 +43,7 @@ func parseSeen(b []byte) (geo.Epoch, error) {
 		return geo.Epoch{}, fmt.Errorf("catalog epoch: %w", err)
 	}
 	if s.Version != formatVersion {
-		return geo.Epoch{}, fmt.Errorf("catalog epoch: unknown format version %d", s.Version)
+		return geo.Epoch{}, wrongVersion("epoch", s.Version)
 	}
 	return geo.Epoch{Number: s.Epoch, Location: s.Location}, nil
 }

@@ -48,7 +48,7 @@ func parseStream(b []byte) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("catalog stream: %w", err)
 	}
 	if s.Version != formatVersion {
-		return time.Time{}, fmt.Errorf("catalog stream: unknown format version %d", s.Version)
+		return time.Time{}, wrongVersion("stream", s.Version)
 	}
 	return s.Made, nil
 }

@@ -94,11 +94,11 @@ func AppendAnswers(dst []byte, a *Answers) []byte {
 // ParseAnswers decodes answers that fill b.
 func ParseAnswers(b []byte) (a Answers, err error) {
 	rd := reader{b: b}
-	version := rd.byte()
+	rd.version()
 	a.Term, a.After = rd.uint64(), geo.Timestamp(rd.uint64())
 	pending, spans := rd.byte(), rd.byte()
-	if rd.failed || version != formatVersion || pending > answersPendingMax || spans > answersSpansMax {
-		return Answers{}, ErrMalformed
+	if rd.failed = rd.failed || pending > answersPendingMax || spans > answersSpansMax; rd.failed {
+		return Answers{}, rd.end()
 	}
 	for range pending {
 		a.Pending = append(a.Pending, AnswerPending{rd.uint64(), geo.Timestamp(rd.uint64())})
@@ -106,8 +106,8 @@ func ParseAnswers(b []byte) (a Answers, err error) {
 	for range spans {
 		a.Spans = append(a.Spans, AnswerSpan{geo.Timestamp(rd.uint64()), geo.Timestamp(rd.uint64())})
 	}
-	if rd.failed || len(rd.b) != 0 {
-		return Answers{}, ErrMalformed
+	if err := rd.end(); err != nil {
+		return Answers{}, err
 	}
 	return a, nil
 }

@@ -32,15 +32,15 @@ func AppendFound(dst []byte, f Found) []byte {
 // ParseFound decodes the value of a row of the lost-and-found. Value aliases b.
 func ParseFound(b []byte) (Found, error) {
 	rd := reader{b: b}
-	version := rd.byte()
+	rd.version()
 	f := Found{At: geo.Timestamp(rd.uint64()), Missing: rd.uvarint()}
 	for range rd.count(chunkLen) {
 		f.Chunks = append(f.Chunks, readRef(&rd))
 	}
-	if rd.failed || version != formatVersion {
-		return Found{}, ErrMalformed
+	f.Value, rd.b = rd.b, nil
+	if err := rd.end(); err != nil {
+		return Found{}, err
 	}
-	f.Value = rd.b
 	return f, nil
 }
 

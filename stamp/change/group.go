@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/crc"
 	"antipode/stamp/extent"
+	"antipode/stamp/feature"
 )
 
 // GroupID identifies a group that a leader evaluated: its term and a count within
@@ -31,6 +32,7 @@ const (
 	PartReceivedBase   PartKind = 16 // a record of the other location that the cursor is set to, as a fork is settled (R16)
 	PartCompared       PartKind = 17 // gates compared with the catalog, under an incarnation (R7)
 	PartGateAgreed     PartKind = 18 // gate of an account with Gate.Agreed
+	PartLevels         PartKind = 19 // feature levels of the location, in its catalog
 )
 
 // Kinds that are reserved, so that formats need not change when they are built. No leader writes
@@ -67,7 +69,12 @@ type Builder struct {
 	buf    []byte
 	count  uint32
 	chunks bool
+	// needs is the feature level that the parts need.
+	needs feature.Level
 }
+
+// Needs is the feature level that has to be active for what was appended so far.
+func (b *Builder) Needs() feature.Level { return b.needs }
 
 // Reserve makes room for n bytes of parts in an empty builder, so that it need not be copied as it grows.
 func (b *Builder) Reserve(n int) { b.buf = make([]byte, 0, groupHeader+n+crcLen) }
@@ -83,13 +90,16 @@ type Mark struct {
 	len    int
 	count  uint32
 	chunks bool
+	needs  feature.Level
 }
 
 // Mark returns the present place.
-func (b *Builder) Mark() Mark { return Mark{len(b.buf), b.count, b.chunks} }
+func (b *Builder) Mark() Mark { return Mark{len(b.buf), b.count, b.chunks, b.needs} }
 
 // Rollback drops all parts since m.
-func (b *Builder) Rollback(m Mark) { b.buf, b.count, b.chunks = b.buf[:m.len], m.count, m.chunks }
+func (b *Builder) Rollback(m Mark) {
+	b.buf, b.count, b.chunks, b.needs = b.buf[:m.len], m.count, m.chunks, m.needs
+}
 
 func (b *Builder) begin(kind PartKind) int {
 	if len(b.buf) == 0 {
@@ -97,6 +107,7 @@ func (b *Builder) begin(kind PartKind) int {
 	}
 	b.buf = append(b.buf, byte(kind), 0, 0, 0, 0)
 	b.count++
+	b.needs = max(b.needs, kind.Level())
 	return len(b.buf)
 }
 
@@ -215,7 +226,7 @@ func (b *Builder) Finish(id, pred GroupID, answered uint64) []byte {
 	binary.LittleEndian.PutUint64(buf[32:], pred.Number)
 	binary.LittleEndian.PutUint64(buf[groupAnswered:], answered)
 	buf = binary.LittleEndian.AppendUint32(buf, crc.Of(buf))
-	b.buf, b.count, b.chunks = nil, 0, false
+	*b = Builder{}
 	return buf
 }
 

@@ -61,21 +61,21 @@ func AppendImage(dst []byte, m Image) []byte {
 func ParseImage(b []byte) (Image, error) {
 	rd := reader{b: b}
 	m := readImage(&rd)
-	if rd.failed || len(rd.b) != 0 {
-		return Image{}, ErrMalformed
+	if err := rd.end(); err != nil {
+		return Image{}, err
 	}
 	return m, nil
 }
 
 func readImage(rd *reader) (m Image) {
-	version := rd.byte()
+	rd.version()
 	m.Epoch.Number = geo.EpochNumber(rd.uint64())
 	m.Epoch.Location = geo.Location(rd.short())
 	if next := rd.bytes(); len(next) > 0 {
 		m.Next = next
 	}
 	lanes := rd.count(1)
-	rd.failed = rd.failed || version != formatVersion || lanes != 0 && lanes != geo.LaneCount
+	rd.failed = rd.failed || lanes != 0 && lanes != geo.LaneCount
 	if rd.failed {
 		return Image{}
 	}
@@ -100,8 +100,9 @@ func ParseImagePart(b []byte) (geo.Account, Image, error) {
 	rd := reader{b: b}
 	a := geo.Account(rd.short())
 	m := readImage(&rd)
-	if rd.failed || len(rd.b) != 0 || a == "" {
-		return "", Image{}, ErrMalformed
+	rd.failed = rd.failed || a == ""
+	if err := rd.end(); err != nil {
+		return "", Image{}, err
 	}
 	return a, m, nil
 }

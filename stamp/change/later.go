@@ -6,7 +6,7 @@ import (
 )
 
 // Understood returns nil if this build can apply every part of a group: it knows the version of the group, the
-// kind of each part, the version of each record and closed record in it, and the reason of each stop. Otherwise the error is
+// kind of each part, the version of each record, closed record, gate and image in it, and the reason of each stop. Otherwise the error is
 // ErrVersion: a leader of a later version wrote it. Nothing else is checked; a group that is damaged is
 // left to ParseGroup.
 //
@@ -32,6 +32,12 @@ func Understood(group []byte) error {
 	return later
 }
 
+// IsLater reports whether an error says that a later version wrote something.
+func IsLater(err error) bool { return errors.Is(err, ErrVersion) }
+
+// Undecoded reports whether an error says that bytes could not be decoded, for being damaged or of a later version.
+func Undecoded(err error) bool { return errors.Is(err, ErrMalformed) || errors.Is(err, ErrVersion) }
+
 // isLater reports whether a value that begins with its version is of a later one.
 func isLater(b []byte) bool { return len(b) > 0 && b[0] > formatVersion }
 
@@ -46,6 +52,14 @@ func wrongVersion(v byte) error {
 	return nil
 }
 
+// onlyLater returns an error that is ErrVersion: what is damaged is left to apply.
+func onlyLater(err error) error {
+	if IsLater(err) {
+		return err
+	}
+	return nil
+}
+
 func understoodPart(kind PartKind, body []byte) error {
 	switch kind {
 	case PartChange, PartReceived, PartReceivedCursor, PartReceivedClosed, PartReceivedBase:
@@ -54,11 +68,18 @@ func understoodPart(kind PartKind, body []byte) error {
 		}
 		return nil
 	case PartStop:
-		if _, _, err := ParseStopPart(body); errors.Is(err, ErrVersion) {
-			return err
-		}
-		return nil
-	case PartClosed, PartGate, PartGeneration, PartTrim, PartWipe, PartImage, PartCompared, PartGateAgreed:
+		_, _, err := ParseStopPart(body)
+		return onlyLater(err)
+	case PartGate, PartGateAgreed:
+		_, _, err := ParseGatePart(body)
+		return onlyLater(err)
+	case PartImage:
+		_, _, err := ParseImagePart(body)
+		return onlyLater(err)
+	case PartLevels:
+		_, err := ParseLevels(body)
+		return onlyLater(err)
+	case PartClosed, PartGeneration, PartTrim, PartWipe, PartCompared:
 		return nil
 	case PartFreeze, PartWaiting, PartSplit: // Reserved.
 	}

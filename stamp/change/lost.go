@@ -57,12 +57,14 @@ func AppendLost(dst []byte, l Lost) []byte {
 // ParseLost decodes a lost change that fills b, which it aliases.
 func ParseLost(b []byte) (Lost, error) {
 	rd := reader{b: b}
-	version, flags := rd.byte(), rd.byte()
+	rd.version()
+	flags := rd.byte()
 	l := Lost{At: geo.Timestamp(rd.uint64()), Surely: flags == flagSurely, Bytes: rd.uvarint(), Payload: rd.uvarint(), Partition: rd.bytes()}
 	l.Ops = rd.ops()
 	valued := slices.ContainsFunc(l.Ops, func(op Op) bool { return len(op.Value) > 0 })
-	if valued || rd.failed || version != formatVersion || flags > flagSurely || len(rd.b) != 0 {
-		return Lost{}, ErrMalformed
+	rd.failed = rd.failed || valued || flags > flagSurely
+	if err := rd.end(); err != nil {
+		return Lost{}, err
 	}
 	return l, nil
 }

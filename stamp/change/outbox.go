@@ -52,10 +52,10 @@ func AppendOutboxHead(dst []byte, h OutboxHead) []byte {
 // ParseOutboxHead decodes an outbox head that fills b.
 func ParseOutboxHead(b []byte) (OutboxHead, error) {
 	rd := reader{b: b}
-	version := rd.byte()
+	rd.version()
 	h := readOutboxHead(&rd)
-	if rd.failed || version != formatVersion || len(rd.b) != 0 {
-		return OutboxHead{}, ErrMalformed
+	if err := rd.end(); err != nil {
+		return OutboxHead{}, err
 	}
 	return h, nil
 }

@@ -1,12 +1,45 @@
 package change
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // reader cuts fields from the front of b. After the first field that is not
 // there, failed stays true and every further field is zero.
 type reader struct {
 	b      []byte
 	failed bool
+	// later is why the bytes cannot be decoded if a later version wrote them; nil otherwise.
+	later error
+}
+
+// version cuts the version of a value, which has to be this one.
+func (r *reader) version() {
+	v := r.byte()
+	if v > formatVersion && !r.failed {
+		r.later = fmt.Errorf("%w: %d, this program knows %d", ErrVersion, v, formatVersion)
+	}
+	r.failed = r.failed || v != formatVersion
+}
+
+// unknown fails for a value or a flag that this version never writes, and a later one may: why has its name.
+func (r *reader) unknown(why string, v byte) {
+	if !r.failed {
+		r.later = fmt.Errorf("%w: %s %d", ErrVersion, why, v)
+	}
+	r.failed = true
+}
+
+// end returns why what was cut is no value that fills the bytes; nil if it is.
+func (r *reader) end() error {
+	switch {
+	case r.later != nil:
+		return r.later
+	case r.failed || len(r.b) != 0:
+		return ErrMalformed
+	}
+	return nil
 }
 
 func (r *reader) take(n int) []byte {

@@ -18,8 +18,8 @@ var (
 	ErrMalformed = errors.New("change: malformed")
 	// ErrChecksum: the CRC32C does not fit the bytes.
 	ErrChecksum = errors.New("change: wrong CRC32C")
-	// ErrVersion: the first byte names a later format version, or it is damaged. There is no earlier one: a byte that
-	// names it is ErrMalformed, since no upgrade would mend it.
+	// ErrVersion: a later version wrote it, or its first byte is damaged. There is no earlier one: a byte that names it is
+	// ErrMalformed, since no upgrade would mend it.
 	ErrVersion = errors.New("change: unknown format version")
 )
 
@@ -283,8 +283,11 @@ func ParseHeader(b []byte) (Header, error) { return new(Names).ParseHeader(b) }
 // ParseHeader is the function of that name, for one of many records.
 func (n *Names) ParseHeader(b []byte) (Header, error) {
 	var h Header
-	if len(b) < recHeader+crcLen || b[0] != formatVersion {
+	if len(b) < recHeader+crcLen {
 		return h, ErrMalformed
+	}
+	if err := wrongVersion(b[0]); err != nil {
+		return h, err
 	}
 	rd := reader{b: b[recHeader:]}
 	h.Stream.Lane = geo.Lane(b[recLane])

@@ -227,8 +227,10 @@ func TestSmallRefuses(t *testing.T) {
 	_, err = ParseCursor(more)
 	require.ErrorIs(t, err, ErrMalformed)
 
-	_, err = ParseGate(setByte(1, 3)(goldenBytes(t, "gate", "secondary")))
-	require.ErrorIs(t, err, ErrMalformed)
+	for at, b := range map[int]byte{1: 3, 2: 16} { // A role, a flag.
+		_, err = ParseGate(setByte(at, b)(goldenBytes(t, "gate", "secondary")))
+		require.ErrorIs(t, err, ErrVersion)
+	}
 	_, _, err = ParseGatePart(append([]byte{0}, goldenBytes(t, "gate", "secondary")...))
 	require.ErrorIs(t, err, ErrMalformed, "no account")
 	_, err = ParseClosed(setByte(0, 2)(goldenBytes(t, "closed", "delta")))
@@ -239,12 +241,14 @@ func TestSmallRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrMalformed)
 	for file, name := range map[string]string{
 		"cursor": "behind", "gate": "secondary", "head": "head", "applied": "applied",
-	} {
+	} { // R4: they are no damage, an upgrade mends them.
 		parse := map[string]func([]byte) ([]byte, error){
 			"cursor": reencodeCursor, "gate": reencodeGate, "head": reencodeHead, "applied": reencodeApplied,
 		}[file]
 		_, err := parse(setByte(0, 2)(goldenBytes(t, file, name)))
-		require.ErrorIs(t, err, ErrMalformed, "%s of version 2", file)
+		require.ErrorIs(t, err, ErrVersion, "%s of version 2", file)
+		_, err = parse(setByte(0, 0)(goldenBytes(t, file, name)))
+		require.ErrorIs(t, err, ErrMalformed, "%s of version 0", file)
 	}
 }
 

@@ -80,17 +80,23 @@ func AppendGate(dst []byte, g Gate) []byte {
 func ParseGate(b []byte) (Gate, error) {
 	rd := reader{b: b}
 	g := readGate(&rd)
-	if rd.failed || len(rd.b) != 0 {
-		return Gate{}, ErrMalformed
+	if err := rd.end(); err != nil {
+		return Gate{}, err
 	}
 	return g, nil
 }
 
 func readGate(rd *reader) Gate {
 	var g Gate
-	version, role, flags := rd.byte(), rd.byte(), rd.byte()
-	if version != formatVersion || Role(role) > RoleSecondary || flags > 15 {
-		rd.failed = true
+	rd.version()
+	role, flags := rd.byte(), rd.byte()
+	switch { // Later versions may give a gate another role or flag within a part of another kind.
+	case Role(role) > RoleSecondary:
+		rd.unknown("a gate with role", role)
+	case flags > 15:
+		rd.unknown("a gate with flags", flags)
+	}
+	if rd.failed {
 		return g
 	}
 	g.Role = Role(role)
@@ -120,8 +126,9 @@ func ParseGatePart(b []byte) (geo.Account, Gate, error) {
 	rd := reader{b: b}
 	a := geo.Account(rd.short())
 	g := readGate(&rd)
-	if rd.failed || len(rd.b) != 0 || a == "" {
-		return "", Gate{}, ErrMalformed
+	rd.failed = rd.failed || a == ""
+	if err := rd.end(); err != nil {
+		return "", Gate{}, err
 	}
 	return a, g, nil
 }
@@ -154,10 +161,10 @@ func AppendHead(dst []byte, h geo.Head) []byte {
 // ParseHead decodes a head that fills b.
 func ParseHead(b []byte) (geo.Head, error) {
 	rd := reader{b: b}
-	version := rd.byte()
+	rd.version()
 	h := geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}
-	if rd.failed || version != formatVersion || len(rd.b) != 0 {
-		return geo.Head{}, ErrMalformed
+	if err := rd.end(); err != nil {
+		return geo.Head{}, err
 	}
 	return h, nil
 }
@@ -214,12 +221,12 @@ func AppendCursor(dst []byte, c *Cursor) []byte {
 func ParseCursor(b []byte) (Cursor, error) {
 	rd := reader{b: b}
 	var c Cursor
-	version := rd.byte()
+	rd.version()
 	c.Applied = geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}
 	c.Time, c.Incarnation = geo.Timestamp(rd.uint64()), geo.Incarnation(rd.uint64())
 	n := int(rd.byte())
-	if version != formatVersion || n > PairsMax {
-		return Cursor{}, ErrMalformed
+	if rd.failed = rd.failed || n > PairsMax; rd.failed {
+		return Cursor{}, rd.end()
 	}
 	if n > 0 {
 		c.Sync = geo.Timestamp(rd.uint64())
@@ -228,8 +235,8 @@ func ParseCursor(b []byte) (Cursor, error) {
 		t := geo.Timestamp(rd.uint64())
 		c.Pairs = append(c.Pairs, Pair{t, geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}})
 	}
-	if rd.failed || len(rd.b) != 0 {
-		return Cursor{}, ErrMalformed
+	if err := rd.end(); err != nil {
+		return Cursor{}, err
 	}
 	return c, nil
 }
@@ -257,12 +264,12 @@ func AppendApplied(dst []byte, a AppliedState) []byte {
 func ParseApplied(b []byte) (AppliedState, error) {
 	rd := reader{b: b}
 	var a AppliedState
-	version := rd.byte()
+	rd.version()
 	a.Index, a.Term = rd.uint64(), rd.uint64()
 	a.Group = GroupID{rd.uint64(), rd.uint64()}
 	a.Last = geo.Timestamp(rd.uint64())
-	if rd.failed || version != formatVersion || len(rd.b) != 0 {
-		return AppliedState{}, ErrMalformed
+	if err := rd.end(); err != nil {
+		return AppliedState{}, err
 	}
 	return a, nil
 }

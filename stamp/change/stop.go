@@ -79,13 +79,12 @@ func AppendStop(dst []byte, s Stop) []byte {
 }
 
 func readStop(rd *reader) Stop {
-	version, reason := rd.byte(), StopReason(rd.byte())
-	s := Stop{Reason: reason}
+	rd.version()
+	s := Stop{Reason: StopReason(rd.byte())}
 	for _, h := range [...]*geo.Head{&s.Here, &s.There} {
 		h.Seq, h.Hash = geo.Seq(rd.uint64()), geo.Hash(rd.uint64())
 	}
 	s.At = geo.Timestamp(rd.uint64())
-	rd.failed = rd.failed || version != formatVersion
 	return s
 }
 
@@ -99,15 +98,12 @@ func ParseStop(b []byte) (Stop, error) {
 
 // check returns why a stop that was read from rd is none.
 func (s *Stop) check(rd *reader) (err error) {
-	switch {
-	case rd.failed || len(rd.b) != 0:
-		err = ErrMalformed
-	case !s.Reason.Known():
+	if err = rd.end(); err == nil && !s.Reason.Known() {
 		err = fmt.Errorf("%w: a stop for reason %d", ErrVersion, byte(s.Reason))
-	default:
-		return nil
 	}
-	*s = Stop{}
+	if err != nil {
+		*s = Stop{}
+	}
 	return err
 }
 

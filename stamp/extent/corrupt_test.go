@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"antipode/stamp/feature"
 )
 
 // threeChunks is a store that was closed: chunks a, b, c in one extent.
@@ -222,4 +224,35 @@ func TestPayloadImitatesRecords(t *testing.T) {
 	s = open(t, fs, Options{})
 	require.Equal(t, refs, s.Refs())
 	requireCorrupt(t, s, refs[0])
+}
+
+// A record of a kind that this version does not know, whole and of the file's present life, is of a later version: the
+// store is refused and left as it is. Taken for damage, a file of nothing else would be removed.
+func TestLaterRecord(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(b []byte)
+		later  bool
+	}{
+		"whole":                  {sealRecord, true},
+		"damaged":                {func([]byte) {}, false},
+		"of a former life":       {func(b []byte) { b[atIncarnation]++; sealRecord(b) }, false},
+		"a known kind, no sense": {func(b []byte) { b[0]--; b[atUnit]++; sealRecord(b) }, false},
+	} {
+		three := newThreeChunks(t, layouts["small"])
+		b, err := three.fs.UnsafeGetFileDataBuffer(three.path)
+		require.NoError(t, err)
+		rec := b[three.offs[1]:][:recordBytes]
+		rec[0]++
+		c.change(rec)
+		before := dump(t, three.fs)
+		s, err := Open(three.fs, testDir, Options{})
+		if c.later {
+			require.ErrorIs(t, err, ErrFormat, what)
+			require.ErrorIs(t, err, feature.ErrLater, what)
+			require.Equal(t, before, dump(t, three.fs), what)
+			continue
+		}
+		require.NoError(t, err, what)
+		require.NoError(t, s.Close())
+	}
 }

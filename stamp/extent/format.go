@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"antipode/internal/crc"
+	"antipode/stamp/feature"
 )
 
 // The bytes of an extent file, as docs/format/extent.md describes them. Records stand
@@ -114,7 +115,7 @@ func decodeFileHeader(b []byte) (inc incarnation, ok bool, err error) {
 		return inc, false, nil
 	}
 	if v := binary.LittleEndian.Uint32(b[atVersion:]); v != formatVersion {
-		return inc, false, fmt.Errorf("%w: version %d, this program knows %d", ErrFormat, v, formatVersion)
+		return inc, false, fmt.Errorf("%w: %w", ErrFormat, feature.Later("an extent file", uint64(v), formatVersion))
 	}
 	copy(inc[:], b[atIncarnation:])
 	var again [recordBytes]byte
@@ -172,6 +173,20 @@ func decodeRecord(b []byte, at int64) (r record, ok bool) {
 	var again [recordBytes]byte
 	r.encode(again[:])
 	return r, string(again[:]) == string(b)
+}
+
+// laterRecord returns ErrFormat for what decodeRecord refused if it is of a kind that this version does not know, and
+// intact and of the file's present life: a later version wrote it. It is no damage.
+func laterRecord(b []byte, inc incarnation) error {
+	magic := binary.LittleEndian.Uint32(b)
+	switch magic {
+	case magicChunk, magicTrailer, magicSeal:
+		return nil
+	}
+	if incarnation(b[atIncarnation:atSynced]) != inc || inc == (incarnation{}) || !recordSealed(b) {
+		return nil
+	}
+	return fmt.Errorf("%w: a record of kind %08x: %w", ErrFormat, magic, feature.ErrLater)
 }
 
 func sealRecord(b []byte) {

@@ -96,6 +96,9 @@ func (out *scanned) walk(w *window) ([]hole, error) {
 		}
 		rec, ok := decodeRecord(b, at)
 		if !ok || rec.inc != out.inc || rec.offset < out.end {
+			if err := laterRecord(b, out.inc); err != nil {
+				return nil, fmt.Errorf("at %d: %w", at, err)
+			}
 			at += recordBytes
 			continue
 		}

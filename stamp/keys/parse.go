@@ -25,6 +25,7 @@ const (
 	KindImage      Kind = "image"
 	KindCompared   Kind = "compared"
 	KindAnswers    Kind = "answers"
+	KindLevels     Kind = "levels"
 )
 
 // RangeKey is a decoded key of a range: Range and Kind, and of the rest what the kind has.
@@ -63,6 +64,8 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		k.Kind = KindCompared
 	case kindAnswers:
 		k.Kind = KindAnswers
+	case kindLevels:
+		k.Kind = KindLevels
 	case kindGate:
 		k.Kind = KindGate
 		rest, err = k.cutAccount(rest)

@@ -22,6 +22,10 @@ const (
 	kindImage      byte = 0x0c // account: how far the image of its rows is
 	kindCompared   byte = 0x0d // incarnation under which the gates were compared
 	kindAnswers    byte = 0x0e // which changes in the outbox were surely answered
+	kindLevels     byte = 0x0f // feature levels, in the catalog
+
+	// kindLast is the greatest of them. A new kind is above it.
+	kindLast = kindLevels
 )
 
 func rangeKey(r geo.RangeID, kind byte) []byte { return appendRangeKey(make([]byte, 0, 64), r, kind) }
@@ -92,6 +96,17 @@ func Compared(r geo.RangeID) []byte { return rangeKey(r, kindCompared) }
 
 // Answers is where a source range keeps which of the changes in its outbox were surely answered (R22).
 func Answers(r geo.RangeID) []byte { return rangeKey(r, kindAnswers) }
+
+// Levels is the key of the feature levels.
+func Levels(r geo.RangeID) []byte { return rangeKey(r, kindLevels) }
+
+// IsRange reports whether a key belongs to a range, whatever its kind, and not to what clients stored.
+func IsRange(key []byte) bool { return len(key) > 0 && key[0] == spaceRange }
+
+// Unknown are the keys of a range that no function of this version makes: those of kinds that a later one added.
+func Unknown(r geo.RangeID) (lower, upper []byte) {
+	return rangeKey(r, kindLast+1), PrefixEnd(RangeLocal(r))
+}
 
 // Head is where a source range keeps the last record of a stream.
 func Head(r geo.RangeID, s geo.Stream) []byte { return appendStream(rangeKey(r, kindHead), s) }

@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/crc"
 	"antipode/stamp/durable"
+	"antipode/stamp/feature"
 	"antipode/stamp/replica"
 )
 
@@ -83,7 +84,8 @@ const (
 	identityHead    = 1 + 1 + 8 + 8 + 8 + 1
 )
 
-// ErrIdentity: the file that says who the node is, is malformed.
+// ErrIdentity: the file that says who the node is, is malformed. One of a later version, whose second copy ends with
+// its checksum as in this one, is feature.ErrLater.
 var ErrIdentity = errors.New("identity file of a replica is malformed")
 
 // encode lists the peers in the given order of the nodes.
@@ -103,6 +105,9 @@ func (d Identity) encode(order []geo.NodeID) []byte {
 }
 
 func parseIdentity(b []byte) (*Identity, error) {
+	if len(b) > 0 && b[0] > identityVersion && crc.Fits(b) {
+		return nil, feature.Later("the identity file of a replica", uint64(b[0]), identityVersion)
+	}
 	if len(b) < identityHead || b[0] != identityVersion {
 		return nil, ErrIdentity
 	}
@@ -114,7 +119,10 @@ func parseIdentity(b []byte) (*Identity, error) {
 		Phase: Phase(b[1]), Replica: geo.ReplicaID(binary.LittleEndian.Uint64(b[2:])), Nonce: Nonce(binary.LittleEndian.Uint64(b[10:])),
 		Floor: geo.Timestamp(binary.LittleEndian.Uint64(b[18:])), Peers: map[geo.NodeID]Nonce{},
 	}
-	if d.Phase < Joining || d.Phase > Forgotten {
+	if d.Phase > Forgotten {
+		return nil, feature.Later("the phase of a replica", uint64(d.Phase), uint64(Forgotten))
+	}
+	if d.Phase < Joining {
 		return nil, ErrIdentity
 	}
 	for b = b[identityHead:n]; len(b) > 0; b = b[16:] {

@@ -2,13 +2,16 @@ package membership
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/crc"
 	"antipode/stamp/durable"
+	"antipode/stamp/feature"
 )
 
 // An identity stays what docs/format/identity.md shows; any other bytes are refused: a
@@ -46,4 +49,27 @@ func TestIdentity(t *testing.T) {
 	got, err = durable.ParseTwice(b, parseIdentity)
 	require.NoError(t, err, "a file from before there was a second copy")
 	require.Equal(t, &d, got)
+}
+
+// R4: an identity or a placement of a later version is no damage, for which the node would be rebuilt: it is refused by
+// that name. One damaged copy whose first byte looks like one is passed over.
+func TestR4LaterIdentity(t *testing.T) {
+	seal := func(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, crc.Of(b)) }
+	later := seal([]byte{identityVersion + 1, 1, 2, 3})
+	_, err := durable.ParseTwice(durable.Twice(later), parseIdentity)
+	require.ErrorIs(t, err, feature.ErrLater)
+	require.NotErrorIs(t, err, ErrIdentity)
+	_, err = ReadPlacement(durable.Twice(seal([]byte{placementVersion + 1, 9})))
+	require.ErrorIs(t, err, feature.ErrLater)
+	require.NotErrorIs(t, err, ErrPlacement)
+
+	d := Identity{Phase: Forgotten + 1, Replica: 4, Nonce: 7}
+	_, err = durable.ParseTwice(durable.Twice(d.encode(nil)), parseIdentity)
+	require.ErrorIs(t, err, feature.ErrLater)
+
+	d.Phase = Member
+	file := durable.Twice(d.encode(nil))
+	file[0]++
+	_, err = durable.ParseTwice(file, parseIdentity)
+	require.NoError(t, err)
 }

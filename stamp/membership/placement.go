@@ -3,11 +3,14 @@ package membership
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
 	"antipode/geo"
 	"antipode/internal/crc"
+	"antipode/stamp/durable"
+	"antipode/stamp/feature"
 	"antipode/stamp/ranges"
 )
 
@@ -42,11 +45,23 @@ func EncodePlacement(p ranges.Placement) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
 }
 
+// ReadPlacement decodes the file placement, which has a placement twice. ErrPlacement: both are damaged.
+func ReadPlacement(file []byte) (ranges.Placement, error) {
+	p, err := durable.ParseTwice(file, ParsePlacement)
+	if errors.Is(err, ErrPlacement) {
+		return p, fmt.Errorf("%w: the file is damaged, twice: copy it from another node of the stamp", err)
+	}
+	return p, err
+}
+
 // ParsePlacement decodes what b begins with.
 func ParsePlacement(b []byte) (ranges.Placement, error) {
 	const node, placed = 8, 4 + 8*ranges.Replicas
 	p := ranges.Everywhere(nil)
 	le, at := binary.LittleEndian, 3
+	if len(b) > 0 && b[0] > placementVersion && crc.Fits(b) {
+		return p, feature.Later("the file placement", uint64(b[0]), placementVersion)
+	}
 	if len(b) < at || b[0] != placementVersion {
 		return p, ErrPlacement
 	}

@@ -80,6 +80,9 @@ func Open(o Options) (_ *Node, err error) {
 			return nil, err
 		}
 	}
+	if err := o.Levels.CheckFolder(fs, o.Dir); err != nil {
+		return nil, err
+	}
 	if err := n.placement.open(); err != nil {
 		return nil, err
 	}
@@ -90,7 +93,10 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.openRanges(); err != nil {
 		return nil, err
 	}
-	if err = n.room.FindAside(); err != nil {
+	if err := n.room.FindAside(); err != nil {
+		return nil, err
+	}
+	if err := o.Levels.KeepFolder(fs, o.Dir); err != nil {
 		return nil, err
 	}
 	if n.scrubber, err = scrub.New(n.scrubOptions()); err != nil {
@@ -152,7 +158,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		OnTransfer: func(to geo.NodeID, reason string) {
 			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: reason})
 		},
-		Understands: n.o.Understands, OnLater: func(reason string) {
+		Levels: n.o.Levels, OnFloor: n.scheduler.inbox.fail, Understands: n.o.Understands, OnLater: func(reason string) {
 			n.event(Event{Kind: LaterVersion, Range: id, Node: n.o.ID, Reason: reason})
 		},
 		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },

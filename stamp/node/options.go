@@ -11,6 +11,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
+	"antipode/stamp/feature"
 	"antipode/stamp/ranges"
 	"antipode/stamp/room"
 	"antipode/stamp/route"
@@ -66,9 +67,10 @@ type Options struct {
 	// Commands decodes the commands that other nodes forward to this one as the leader of a
 	// range. Nil means none.
 	Commands ranges.Commands
-	// Understands and Fence: see ranges.Options.
+	// Understands, Fence and Levels: see ranges.Options.
 	Understands func(entry []byte) error
 	Fence       *ranges.Fence
+	Levels      *feature.Gate
 	// ScrubPeriod is the time in which every chunk, table and log segment is read and
 	// checked once. Zero means 7 days; a short one costs reads of the disk.
 	ScrubPeriod time.Duration
@@ -115,6 +117,9 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Route == nil {
 		o.Route = route.First()
+	}
+	if o.Levels == nil {
+		o.Levels = feature.NewGate(feature.Known)
 	}
 	if o.Go == nil {
 		o.Go = func(f func()) { go f() }

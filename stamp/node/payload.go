@@ -37,7 +37,7 @@ func (p *payload) close() {
 // here reports whether every chunk that the message's entries name is durable here, and starts to fetch
 // those that are not. Entries that this version does not know wait too, until the node is upgraded.
 func (p *payload) here(e Envelope) bool {
-	here := p.n.byID[e.Range].Understands(e.From, e.Message.GetEntries())
+	here := p.n.byID[e.Range].Understands(e.From, e.Message.GetEntries(), e.Message.GetCommit())
 	for _, entry := range e.Message.GetEntries() {
 		if !change.NamesChunks(entry.Data) {
 			continue

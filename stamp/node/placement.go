@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"antipode/geo"
@@ -52,8 +51,8 @@ func (p *placement) open() error {
 	case b == nil || !p.tookPart():
 		b = durable.Twice(membership.EncodePlacement(ranges.Place(p.sites(p.o.Peers), p.o.Route.Catalog(), p.o.Route.IDs())))
 	}
-	if p.Placement, err = durable.ParseTwice(b, membership.ParsePlacement); err != nil {
-		return fmt.Errorf("%w: the file is damaged, twice: copy %s from another node of the stamp into %s", err, placementFile, p.o.Dir)
+	if p.Placement, err = membership.ReadPlacement(b); err != nil {
+		return fmt.Errorf("%s in %s: %w", placementFile, p.o.Dir, err)
 	}
 	// What was read is written again too: it may be in the page cache only, as in identify, or have one
 	// damaged copy.
@@ -135,18 +134,7 @@ func (p *placement) sites(nodes []geo.NodeID) []ranges.Site {
 // has the domains now.
 func (n *Node) PlacementWarnings() []string { return n.placement.warnings() }
 
-func (p *placement) warnings() []string {
-	var out []string
-	for _, id := range slices.Sorted(maps.Keys(p.Ranges)) {
-		on := p.Of(id)
-		fault, upgrade := ranges.Domains(p.sites(on)...)
-		if fault < len(on) || upgrade < len(on) {
-			out = append(out, fmt.Sprintf("range %d is on nodes %v, in %d fault and %d upgrade domains: one fault, or one step of an upgrade, "+
-				"can take two copies; no three nodes were further apart when the stamp was made", id, on, fault, upgrade))
-		}
-	}
-	return out
-}
+func (p *placement) warnings() []string { return p.Warnings(p.sites) }
 
 // differs reports to the operator that a node has another placement, once for each node until the next
 // start.

@@ -72,6 +72,8 @@ func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byt
 		return m.applyStop(batch, body)
 	case change.PartImage:
 		return m.applyImage(batch, body)
+	case change.PartLevels:
+		return m.applyLevels(batch, body)
 	case change.PartCompared:
 		return m.applyCompared(batch, body)
 	case change.PartGeneration:

@@ -167,7 +167,7 @@ func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration, s *s
 		}
 		s.commands++
 		tx.begin(w)
-		if w.err = w.cmd.Evaluate(tx); w.err != nil {
+		if w.err = tx.run(w.cmd); w.err != nil {
 			tx.undo()
 		}
 		w.unchanged = tx.unchanged()

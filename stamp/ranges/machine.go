@@ -12,6 +12,7 @@ import (
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
+	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/outbox"
 	"antipode/stamp/replica"
@@ -41,6 +42,8 @@ type Machine struct {
 	// compared is the incarnation under which the gates were compared last: see compared.go.
 	compared geo.Incarnation
 	gates    gateTable
+	// gate has the feature levels of the node.
+	gate *feature.Gate
 	// stops are the streams that may not go on, of this range or received by it.
 	stops map[geo.Stream]change.Stop
 	// outbox holds the streams that this range is the source of.
@@ -84,18 +87,21 @@ type Applied struct {
 // observer is called from Apply.
 func OpenMachine(id geo.RangeID, state *state.Store, observer func(Applied), nodes ...geo.NodeID) (*Machine, error) {
 	m := &Machine{
-		id: id, state: state, observer: observer, nodes: nodes,
+		id: id, state: state, observer: observer, nodes: nodes, gate: feature.NewGate(feature.Known),
 		gates: gateTable{of: map[geo.Account]change.Gate{}}, stops: map[geo.Stream]change.Stop{},
 		held: held{on: Service(id) == geo.Queue},
 	}
 	if err := m.load(); err != nil {
-		return nil, fmt.Errorf("load state of range %d: %w", id, err)
+		return nil, fmt.Errorf("load state of range %d: %w", id, laterOf(err))
 	}
 	return m, nil
 }
 
 func (m *Machine) load() (err error) {
 	m.held = held{on: m.held.on} // Without what an Apply that failed had held.
+	if err := m.checkKinds(); err != nil {
+		return err
+	}
 	if m.applied, err = AppliedIn(m.state, m.id); err != nil {
 		return err
 	}
@@ -126,10 +132,7 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 		m.out = Applied{Index: e.GetIndex()}
 		if err := m.applyEntry(batch, e); err != nil {
 			m.mu.Unlock()
-			if errors.Is(err, change.ErrVersion) {
-				err = fmt.Errorf("%w: %w", replica.ErrLater, err)
-			}
-			return errors.Join(fmt.Errorf("apply index %d of range %d: %w", e.GetIndex(), m.id, err), batch.Close())
+			return errors.Join(fmt.Errorf("apply index %d of range %d: %w", e.GetIndex(), m.id, laterOf(err)), batch.Close())
 		}
 		m.applied.Index, m.applied.Term = e.GetIndex(), e.GetTerm()
 		results = append(results, m.out)
@@ -214,7 +217,10 @@ func (m *Machine) applyEntry(batch *state.Batch, e *pb.Entry) error {
 	if e.GetType() == pb.EntryConfChangeV2 {
 		return m.applyMembers(batch, e)
 	}
-	if len(e.Data) == 0 || e.GetType() != pb.EntryNormal {
+	if err := replica.Understood(e); err != nil {
+		return err
+	}
+	if len(e.Data) == 0 {
 		return nil // A new leader's empty entry.
 	}
 	g, err := change.ParseGroup(e.Data)

@@ -2,6 +2,8 @@ package ranges
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 
 	"antipode/geo"
@@ -34,6 +36,20 @@ func (p Placement) Of(id geo.RangeID) []geo.NodeID {
 		return on
 	}
 	return p.Nodes
+}
+
+// Warnings names the placed ranges whose nodes share a domain. sites returns nodes with their domains.
+func (p Placement) Warnings(sites func([]geo.NodeID) []Site) []string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(p.Ranges)) {
+		on := p.Of(id)
+		fault, upgrade := Domains(sites(on)...)
+		if fault < len(on) || upgrade < len(on) {
+			out = append(out, fmt.Sprintf("range %d is on nodes %v, in %d fault and %d upgrade domains: one fault, or one step of an upgrade, "+
+				"can take two copies; no three nodes were further apart when the stamp was made", id, on, fault, upgrade))
+		}
+	}
+	return out
 }
 
 // Everywhere is the placement with every range on all nodes: the one of stamps that were

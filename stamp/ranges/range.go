@@ -12,6 +12,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/extent"
+	"antipode/stamp/feature"
 	"antipode/stamp/kv"
 	"antipode/stamp/outbox"
 	"antipode/stamp/replica"
@@ -53,9 +54,14 @@ type Options struct {
 	// that the wall clock is right.
 	CompareClock func(nodes []geo.NodeID, passBegan time.Duration) skew.Comparison
 	// Understands returns an error for an entry that this program cannot apply. Nil means change.Understood;
-	// tests play an older version with it. OnLater is called, once, when such an entry comes. May be nil.
+	// tests play an older version with it. OnLater is called, once, when such an entry or snapshot comes, from any
+	// goroutine. OnFloor is called where the catalog has raised the floor above what this program knows: its node
+	// must stop. Both may be nil.
 	Understands func(entry []byte) error
 	OnLater     func(reason string)
+	OnFloor     func(error)
+	// Levels are the feature levels of the node. Nil means a gate of this program.
+	Levels *feature.Gate
 	// OnTransfer is called, from the scheduler, when the leader asks another node to lead, with the reason. May be
 	// nil.
 	OnTransfer func(to geo.NodeID, reason string)
@@ -102,7 +108,8 @@ type Range struct {
 	// for the current one: see follow.go.
 	follow, asked []pendingRead
 	stopped       bool
-	later         uint64 // index of the last entry that OnLater got
+	later         string     // what OnLater got last
+	floor         floorEntry // scheduler only
 
 	// leading, leaseUntil and leader are what other goroutines see. renew: a reader asks for a
 	// renewal of the lease.
@@ -173,8 +180,17 @@ type overlayValue struct {
 
 // New returns the range over its machine and replica. Attach must follow.
 func New(o Options) (*Range, error) {
+	if o.Levels == nil {
+		o.Levels = feature.NewGate(feature.Known)
+	}
 	r := &Range{o: o, rehearsals: make(chan struct{}, rehearsalsMax)}
 	m, err := OpenMachine(o.Range, o.State, r.observe, o.Nodes...)
+	if err != nil {
+		return nil, err
+	}
+	if m.gate = o.Levels; Service(o.Range) == geo.Catalog {
+		err = m.takeLevels()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,9 @@ func (m *Machine) Replace(replace func() error) error {
 		return err
 	}
 	fresh, err := OpenMachine(m.id, m.state, nil, m.nodes...)
+	if err == nil && Service(m.id) == geo.Catalog {
+		err = m.takeLevels()
+	}
 	if err != nil {
 		return err
 	}

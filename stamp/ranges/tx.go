@@ -1,7 +1,6 @@
 package ranges
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -249,11 +248,11 @@ func (tx *Tx) Trim(s geo.Stream, upTo geo.Seq) error {
 		return nil
 	}
 	to, ok, err := m.OutboxAt(s, upTo)
-	for errors.Is(err, change.ErrMalformed) && upTo > from+1 { // The next record has no hash to compare with (R11).
+	for change.Undecoded(err) && upTo > from+1 { // The next record has no hash to compare with (R11).
 		upTo--
 		to, ok, err = m.OutboxAt(s, upTo)
 	}
-	if errors.Is(err, change.ErrMalformed) {
+	if change.Undecoded(err) {
 		return nil
 	}
 	if err != nil || !ok {

@@ -2,7 +2,6 @@ package ranges
 
 import (
 	"bytes"
-	"errors"
 
 	"antipode/geo"
 	"antipode/stamp/change"
@@ -87,7 +86,7 @@ func (tx *Tx) Written(s geo.Stream, base geo.Seq, unit []byte) (bool, error) {
 // head, both included, without groups in flight. Of one below that it is not known any more.
 func (tx *Tx) Holds(s geo.Stream, at geo.Head) (bool, error) {
 	have, known, err := tx.r.Machine.OutboxAt(s, at.Seq)
-	if errors.Is(err, change.ErrMalformed) { // The stream stops there (R11).
+	if change.Undecoded(err) { // The stream stops there (R11).
 		return false, nil
 	}
 	return known && have.Head == at, err

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"antipode/geo"
+	"antipode/stamp/feature"
 )
 
 // Member is one replica of a range.
@@ -109,6 +110,9 @@ func AppendMembers(dst []byte, m Members) []byte {
 // ParseMembers decodes a configuration that fills b.
 func ParseMembers(b []byte) (Members, error) {
 	const head, each = 10, 17
+	if len(b) > 0 && b[0] > membersVersion {
+		return Members{}, feature.Later("the configuration of a range", uint64(b[0]), membersVersion)
+	}
 	if len(b) < head || b[0] != membersVersion || len(b) != head+each*int(b[9]) {
 		return Members{}, ErrMembers
 	}
@@ -132,9 +136,30 @@ func parseChange(e *pb.Entry) (*pb.ConfChangeV2, error) {
 		return nil, fmt.Errorf("%w: %w", ErrMembers, err)
 	}
 	if len(cc.Changes) != 1 {
-		return nil, fmt.Errorf("%w: %d changes at once", ErrMembers, len(cc.Changes))
+		return nil, fmt.Errorf("a change of the configuration in %d steps: %w", len(cc.Changes), ErrLater)
 	}
-	return cc, nil
+	switch typ := cc.Changes[0].GetType(); typ {
+	case pb.ConfChangeAddNode, pb.ConfChangeRemoveNode, pb.ConfChangeAddLearnerNode:
+		return cc, nil
+	default:
+		return nil, fmt.Errorf("a change of the configuration of type %d: %w", typ, ErrLater)
+	}
+}
+
+// Understood returns ErrLater for an entry of a type, or with a change of the configuration, that this version does not
+// write. What other entries hold is for the range to say.
+func Understood(e *pb.Entry) error {
+	switch typ := e.GetType(); typ {
+	case pb.EntryNormal:
+		return nil
+	case pb.EntryConfChangeV2:
+		if _, err := parseChange(e); errors.Is(err, ErrLater) {
+			return err
+		}
+		return nil // What is damaged is left to Apply.
+	default:
+		return fmt.Errorf("an entry of type %d: %w", typ, ErrLater)
+	}
 }
 
 // Apply returns the configuration after a committed entry of type EntryConfChangeV2. A leader

@@ -15,6 +15,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/plantedbugs"
+	"antipode/stamp/feature"
 	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
@@ -30,9 +31,9 @@ type StateMachine interface {
 // ErrLost: the replica misses entries that it had acknowledged (R4).
 var ErrLost = errors.New("replica lost fsynced entries; it takes no further part")
 
-// ErrLater: the log holds an entry that a later version wrote. The replica has lost nothing: it takes part
+// ErrLater: the log or the state holds what a later version wrote. The replica has lost nothing: it takes part
 // again once its node runs that version.
-var ErrLater = errors.New("an entry of a later version; upgrade this node")
+var ErrLater = feature.ErrLater
 
 // Options configures a replica. Range, Node, ID, Log and Machine are required.
 type Options struct {

@@ -7,6 +7,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/crc"
+	"antipode/stamp/feature"
 )
 
 // The bytes of a segment, as docs/format/log.md describes them. A segment is a page
@@ -84,7 +85,7 @@ func decodeSegmentHeader(b []byte, number uint64) (h segmentHeader, ok bool, err
 		return h, false, nil
 	}
 	if v := binary.LittleEndian.Uint32(b[atVersion:]); v != formatVersion {
-		return h, false, fmt.Errorf("%w: %d, this program knows %d", ErrVersion, v, formatVersion)
+		return h, false, fmt.Errorf("%w: %w", ErrVersion, feature.Later("the log", uint64(v), formatVersion))
 	}
 	h = segmentHeader{
 		number: binary.LittleEndian.Uint64(b[atNumber:]), previous: binary.LittleEndian.Uint64(b[atPrevious:]),

@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"flag"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
 
+	"antipode/stamp/feature"
 	"antipode/stamp/seglog/logtest"
 	"antipode/stamp/state"
 )
@@ -167,4 +169,52 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// R4: a frame or a record of a kind that this version does not know, whole and in its place, is of a later version: the log
+// is refused by that name and left as it is. It is no torn tail, which would be cut off, and no damage, for which the
+// replicas would be lost. The same bytes with a wrong checksum are damage, or a tail.
+func TestR4LaterKinds(t *testing.T) {
+	name := segmentName(1)
+	golden := disk{name: goldenSegment(t)}
+	at := int64(pageBytes) // The last frame that holds something.
+	var last frameHeader
+	for {
+		f, ok := decodeFrameHeader(golden[name][at:], 1, at)
+		if !ok {
+			break
+		}
+		if at += f.size(); f.payload > 0 { // The last one is but a mark.
+			last = f
+		}
+	}
+	require.Equal(t, frameBatch, last.kind)
+	for what, change := range map[string]func(b []byte){
+		"frame": func(b []byte) {
+			binary.LittleEndian.PutUint32(b[atFrameKind:], uint32(frameBatch)+1)
+			sealHeader(b)
+		},
+		"record": func(b []byte) {
+			b[headerBytes+atKind] = byte(recordReset) + 1
+			sealRecords(new(seed), b[headerBytes:headerBytes+last.payload], last.inc, last.offset+headerBytes)
+		},
+	} {
+		d := golden.damaged(name, func(b []byte) { change(b[last.offset:]) })
+		fs := d.fs(t)
+		_, err := open(fs, 1)
+		require.ErrorIs(t, err, ErrVersion, what)
+		require.ErrorIs(t, err, feature.ErrLater, what)
+		require.False(t, state.Damaged(err), what)
+		require.Equal(t, d, readDisk(t, fs), what)
+
+		flipped := d.damaged(name, func(b []byte) { b[last.offset+headerBytes+recordBytes]++ })
+		if what == "frame" {
+			flipped = d.damaged(name, func(b []byte) { b[last.offset+atFrameNumber]++ })
+		}
+		l, err := open(flipped.fs(t), 1)
+		require.NotErrorIs(t, err, feature.ErrLater, what)
+		if err == nil {
+			require.NoError(t, l.Close())
+		}
+	}
 }

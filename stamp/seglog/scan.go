@@ -1,6 +1,11 @@
 package seglog
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"antipode/stamp/feature"
+)
 
 // scanned is what one file holds.
 type scanned struct {
@@ -46,6 +51,11 @@ func scan(s *segment) (*scanned, error) {
 		var sd seed
 		for at < s.size {
 			f, ok := parseFrame(&sd, sc.data[at:], s.number, sc.header.inc, at)
+			if !ok {
+				if err := later(&sd, sc.data[at:], s.number, sc.header.inc, at); err != nil {
+					return nil, fmt.Errorf("%s at %d: %w", s.path, at, err)
+				}
+			}
 			if !ok || (f.kind == frameState) != (at == pageBytes) {
 				break
 			}
@@ -63,6 +73,37 @@ func scan(s *segment) (*scanned, error) {
 		}
 	}
 	return sc, nil
+}
+
+// later returns ErrVersion for a frame that parseFrame refused if it, or a record in it, is of a kind that this version
+// does not know, and intact: a later version wrote it here. It is no torn tail and no damage.
+func later(sd *seed, b []byte, number uint64, inc incarnation, at int64) error {
+	if len(b) < headerBytes || binary.LittleEndian.Uint32(b) != magicFrame || !headerSealed(b) {
+		return nil
+	}
+	h := frameHeader{
+		kind: frameKind(binary.LittleEndian.Uint32(b[atFrameKind:])), payload: binary.LittleEndian.Uint32(b[atPayload:]),
+		number: binary.LittleEndian.Uint64(b[atFrameNumber:]), offset: int64(binary.LittleEndian.Uint64(b[atOffset:])),
+	}
+	copy(h.inc[:], b[atIncarnation:])
+	if h.number != number || h.offset != at || h.inc != inc {
+		return nil // Of a former use of the file.
+	}
+	if h.kind > frameBatch {
+		return fmt.Errorf("%w: %w", ErrVersion, feature.Later("a frame's kind", uint64(h.kind), uint64(frameBatch)))
+	}
+	end := min(headerBytes+int64(h.payload), int64(len(b)))
+	for pos := int64(headerBytes); pos < end; {
+		n := recordLength(b[pos:end])
+		if n == 0 || sd.crc(inc, at+pos, b[pos:pos+int64(n)]) != binary.LittleEndian.Uint32(b[pos:]) {
+			return nil
+		}
+		if kind := recordKind(b[pos+atKind]); kind > recordReset {
+			return fmt.Errorf("%w: %w", ErrVersion, feature.Later("a record's kind", uint64(kind), uint64(recordReset)))
+		}
+		pos += int64(n)
+	}
+	return nil
 }
 
 // payload is the records of a frame.

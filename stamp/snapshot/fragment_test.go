@@ -2,12 +2,15 @@ package snapshot
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/internal/crc"
+	"antipode/stamp/feature"
 )
 
 // The plan stays what docs/format/snapshot.md shows, and any other bytes are no plan: cut
@@ -16,17 +19,25 @@ func TestPlan(t *testing.T) {
 	want := plan{id: 4, last: geo.EntryID{Term: 7, Index: 258}, hardTerm: 8, vote: 2}
 	b := want.encode()
 	require.Equal(t, "01040000000201000000000000070000000000000008000000000000000200000000000000b2b99461", hex.EncodeToString(b))
-	got, ok := parsePlan(b)
+	got, ok, err := parsePlan(b)
+	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, want, got)
 	for i := range b {
-		_, ok := parsePlan(b[:i])
+		_, ok, err := parsePlan(b[:i])
+		require.NoError(t, err)
 		require.False(t, ok)
 		flipped := bytes.Clone(b)
 		flipped[i] ^= 4
-		_, ok = parsePlan(flipped)
+		_, ok, err = parsePlan(flipped)
+		require.NoError(t, err)
 		require.False(t, ok)
 	}
+
+	// R4: a whole one of a later version is neither used nor removed.
+	later := binary.LittleEndian.AppendUint32([]byte{planVersion + 1, 9, 9}, crc.Of([]byte{planVersion + 1, 9, 9}))
+	_, _, err = parsePlan(later)
+	require.ErrorIs(t, err, feature.ErrLater)
 }
 
 // Rows come back as they went in; no bytes make eachRow read beyond them.

@@ -120,7 +120,11 @@ func (in *Incoming) Send(_ context.Context, f Fragment) error {
 	}
 	in.next++
 	in.whole = f.Last
+	r := in.m.o.Node.Range(in.id)
 	return eachRow(f.Rows, func(key, value []byte) error {
+		if err := r.CheckSnapshot(in.from, key, value); err != nil {
+			return err // Installed, it would keep the node from opening: see feature.ErrLater.
+		}
 		if err := in.name(key, value); err != nil {
 			return err
 		}

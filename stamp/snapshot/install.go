@@ -14,6 +14,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/crc"
 	"antipode/stamp/durable"
+	"antipode/stamp/feature"
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 	"antipode/stamp/state"
@@ -56,17 +57,20 @@ func (n *plan) encode() []byte {
 }
 
 // parsePlan decodes a plan; ok is false for other bytes, such as a plan whose write a crash
-// interrupted.
-func parsePlan(b []byte) (m plan, ok bool) {
+// interrupted. A whole one of a later version is feature.ErrLater: removed, it would cost the replica.
+func parsePlan(b []byte) (m plan, ok bool, err error) {
+	if len(b) > 0 && b[0] > planVersion && crc.Fits(b) {
+		return m, false, feature.Later("the plan of a range snapshot", uint64(b[0]), planVersion)
+	}
 	if len(b) != planLen || b[0] != planVersion ||
 		crc.Of(b[:planLen-4]) != binary.LittleEndian.Uint32(b[planLen-4:]) {
-		return m, false
+		return m, false, nil
 	}
 	m.id = geo.RangeID(binary.LittleEndian.Uint32(b[1:]))
 	for i, v := range [...]*uint64{&m.last.Index, &m.last.Term, &m.hardTerm, &m.vote} {
 		*v = binary.LittleEndian.Uint64(b[5+8*i:])
 	}
-	return m, true
+	return m, true, nil
 }
 
 // RemoveStaged removes what is staged of a range, durably.
@@ -250,7 +254,10 @@ func (m *Manager) Recover(id geo.RangeID, rlog state.RangeLog) (lost, err error)
 	if err != nil {
 		return nil, err
 	}
-	what, ok := parsePlan(b)
+	what, ok, err := parsePlan(b)
+	if err != nil {
+		return nil, fmt.Errorf("range %d: %w", id, err)
+	}
 	if !ok || what.id != id {
 		return nil, m.RemoveStaged(id)
 	}

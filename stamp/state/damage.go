@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"antipode/stamp/feature"
 )
 
 // ErrDamaged: a folder was found damaged in an earlier life of the node, by something that
@@ -19,6 +21,9 @@ var ErrDamaged = errors.New("state: store was found damaged")
 // Damaged reports whether a store cannot be opened because of what is in its folder: bytes
 // that changed, or files that are gone.
 func Damaged(err error) bool {
+	if errors.Is(err, feature.ErrLater) {
+		return false
+	}
 	return errors.Is(err, ErrLogCorrupt) || errors.Is(err, ErrDamaged) || pebble.IsCorruptionError(err) || errors.Is(err, os.ErrNotExist)
 }
 

@@ -70,7 +70,7 @@ func (o Options) withDefaults() Options {
 func (o Options) pebbleOptions() *pebble.Options {
 	p := &pebble.Options{
 		FS:                          o.FS,
-		FormatMajorVersion:          pebble.FormatNewest,
+		FormatMajorVersion:          formatMajorVersion,
 		ReadOnly:                    o.ReadOnly,
 		ErrorIfNotExists:            o.ReadOnly,
 		Logger:                      &pebbleLogger{l: o.Logger},

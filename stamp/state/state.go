@@ -102,6 +102,9 @@ func Open(dir string, o Options) (*Store, error) {
 		p.EventListener.TableDeleted = func(pebble.TableDeleteInfo) { c.freed.deleted(c.CacheBytes(), func() { malloc.Trim() }) }
 	}
 	p.EnsureDefaults()
+	if err := checkFormat(o.FS, dir); err != nil {
+		return nil, fmt.Errorf("open state store: %w", err)
+	}
 	if err := CheckDamaged(o.FS, dir); err != nil && !o.ReadOnly { // To look at it is allowed.
 		return nil, fmt.Errorf("open state store %s: %w", dir, err)
 	}
