@@ -120,6 +120,7 @@ func Commands() ranges.Commands {
 		kindThaw:            func(body []byte) (ranges.Portable, error) { return parseThaw(body) },
 		kindSetLocation:     func(body []byte) (ranges.Portable, error) { return parseSetLocation(body) },
 		kindCheckPromotions: func(body []byte) (ranges.Portable, error) { return parseCheckPromotions(body) },
+		kindRaiseLevels:     func(body []byte) (ranges.Portable, error) { return parseRaiseLevels(body) },
 		kindProbe:           func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }

@@ -86,6 +86,9 @@ type Cluster interface {
 	RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
 	// ResumeStream ends the stop of a stream at a location: see wire.Client.Resume.
 	ResumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (wire.Resumed, error)
+	// Finalize raises all locations to a feature level, and RaiseLevels one of them: see wire.Client.
+	Finalize(ctx context.Context, f wire.Finalize) (wire.Finalized, error)
+	RaiseLevels(ctx context.Context, l geo.Location, to wire.Levels) (wire.Levels, error)
 	// OverrideEpochs has a location take writes without an answer of the other one: see wire.Client.OverrideEpochs.
 	OverrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error)
 	// LocationFailover and FailLocationOver are the failover of all accounts of a location: see wire.Client.

@@ -219,6 +219,14 @@ func (f *fake) ResumeStream(ctx context.Context, l geo.Location, s wire.StreamNa
 	return wire.Resumed{Stream: s.String(), Location: l, Reason: "version"}, f.note(ctx, "resume %s at %s", s, l)
 }
 
+func (f *fake) Finalize(ctx context.Context, in wire.Finalize) (wire.Finalized, error) {
+	return wire.Finalized{Level: 2, Raised: true, Locations: []geo.Location{north, south}}, f.note(ctx, "finalize %+v", in)
+}
+
+func (f *fake) RaiseLevels(ctx context.Context, l geo.Location, to wire.Levels) (wire.Levels, error) {
+	return to, f.note(ctx, "raise %s to %+v", l, to)
+}
+
 func (f *fake) OverrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error) {
 	return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs of %s", l)
 }
@@ -285,8 +293,9 @@ func fullStatus() wire.Status {
 		Locations: []wire.Location{
 			{
 				Name: north, State: wire.Running, Role: "primary of 1 account, secondary of 1 account",
+				Peer: south, Levels: &wire.Levels{Floor: 2, Active: 1},
 				Nodes: []wire.Node{
-					{Name: "northcentralus-1", State: wire.Running, Replicas: []wire.Replica{replica(true, true)}},
+					{Name: "northcentralus-1", State: wire.Running, Level: 2, Replicas: []wire.Replica{replica(true, true)}},
 					{Name: "northcentralus-2", State: wire.Running, DiskFull: true, SetAsideBytes: 3 << 29, Replicas: []wire.Replica{replica(false, true)}},
 					{Name: "northcentralus-3", State: wire.Stopped},
 				},

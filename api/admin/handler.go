@@ -166,6 +166,8 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/locations/:location/found/drop", p.dropFound, p.withToken)
 	e.POST("/v1/locations/:location/lost/list", p.lost, p.withToken)
 	e.POST("/v1/locations/:location/lost/drop", p.dropLost, p.withToken)
+	e.POST("/v1/locations/:location/levels", p.raiseLevels, p.withToken)
+	e.POST("/v1/cluster/finalize", p.finalize, p.withToken)
 	e.POST("/v1/link/cut", p.cutLink, p.withToken)
 	e.POST("/v1/link/heal", p.healLink, p.withToken)
 	e.POST("/v1/link/delay", p.delayLink, p.withToken)

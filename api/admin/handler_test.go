@@ -202,6 +202,11 @@ func TestClientRoundTrip(t *testing.T) {
 	resumed, err := c.Resume(ctx, north, wire.StreamName{Account: "pictures", Epoch: wire.Epoch{Number: 1, Location: north}, Range: 4, Lane: 17})
 	require.NoError(t, err)
 	require.Equal(t, wire.Resumed{Stream: "pictures/1@northcentralus/r4/l17", Location: north, Reason: "version"}, resumed)
+	finalized, err := c.Finalize(ctx, wire.Finalize{Level: 2, Without: []string{"northcentralus-3"}})
+	require.NoError(t, err)
+	require.Equal(t, wire.Finalized{Level: 2, Raised: true, Locations: []geo.Location{north, south}}, finalized)
+	_, err = c.RaiseLevels(ctx, north, wire.Levels{Floor: 3, Active: 2})
+	require.NoError(t, err)
 	_, err = c.CutLink(ctx)
 	require.NoError(t, err)
 	l, err := c.DelayLink(ctx, 5*time.Second)
@@ -217,6 +222,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"stop location northcentralus", "start location northcentralus",
 		"recover range 4 of northcentralus, {AcceptLoss:true Untrusted:true WithoutPair:false}",
 		"resume pictures/1@northcentralus/r4/l17 at northcentralus",
+		"finalize {Level:2 Without:[northcentralus-3]}", "raise northcentralus to {Floor:3 Active:2}",
 		"link cut 0s", "link delayed 5s", "link up 0s",
 	}, f.calls())
 }
@@ -259,6 +265,11 @@ func TestRefusals(t *testing.T) {
 		{Options{}, "POST", "/v1/locations/northcentralus/ranges/4/recover", `{"untrusted":true}`, 400, codeInvalid, "accept_loss"},
 		{Options{}, "POST", "/v1/locations/northcentralus/ranges/table/recover", `{"accept_loss":true}`, 404, codeNoRange, "number"},
 		{scoped, "POST", "/v1/locations/southcentralus/ranges/4/recover", `{"accept_loss":true}`, 403, codeOutOfScope, "alone"},
+		{Options{}, "POST", "/v1/cluster/finalize", `{"levels":2}`, 400, codeBody, "levels"},
+		{scoped, "POST", "/v1/cluster/finalize", `{}`, 403, codeOutOfScope, "northcentralus alone"},
+		{Options{}, "POST", "/v1/locations/northcentralus/levels", `{"floor":1,"active":2}`, 400, codeInvalid, "at most the floor"},
+		{Options{}, "POST", "/v1/locations/northcentralus/levels", `{"floor":1}`, 400, codeInvalid, "at least 1"},
+		{scoped, "POST", "/v1/locations/southcentralus/levels", `{"floor":1,"active":1}`, 403, codeOutOfScope, "alone"},
 		{scoped, "GET", "/v1/locations/southcentralus/names", "", 403, codeOutOfScope, "northcentralus alone"},
 		{scoped, "GET", "/v1/locations/northcentralus/names?after=NAME", "", 400, codeInvalid, "a name of an account"},
 		{scoped, "GET", "/v1/locations/northcentralus/names?since=" + strings.Repeat("v", 65), "", 400, codeInvalid, "a version that was answered"},

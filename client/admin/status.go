@@ -92,6 +92,10 @@ type Location struct {
 	Ranges []Range `json:"ranges"`
 	// Clones are the open clones of accounts, on nodes that answer. Absent without any.
 	Clones []Clone `json:"clones,omitempty"`
+	// Peer is the other location of the pair.
+	Peer geo.Location `json:"peer,omitempty"`
+	// Levels are the feature levels that it has committed; absent where no node runs.
+	Levels *Levels `json:"levels,omitempty"`
 	// Epochs is what the process that answers holds; absent where it does not run.
 	Epochs *Epochs `json:"epochs,omitempty"`
 	// Alarms counts the stream alarms this location raised, by reason.
@@ -105,6 +109,8 @@ type Location struct {
 type Node struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
+	// Level is the highest feature level that its program knows; absent if it does not run, or knows of none.
+	Level uint32 `json:"level,omitempty"`
 	// DiskFull: the node runs but takes no writes, because its disk is full; reads go on. Absent
 	// if not so or not known.
 	DiskFull bool `json:"disk_full,omitempty"`

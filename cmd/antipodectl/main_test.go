@@ -140,6 +140,7 @@ func port(t *testing.T) *httptest.Server {
 	}}})
 	answer("POST /v1/locations/southcentralus/found/drop", 200, admin.FoundDropped{Dropped: 1})
 	answer("GET /v1/reservations", 200, silent)
+	answer("POST /v1/cluster/finalize", 200, admin.Finalized{Level: 2, Raised: true, Locations: []geo.Location{"northcentralus", "southcentralus"}})
 	answer("POST /v1/reservations/music/free", 200, silent)
 	answer("POST /v1/reservations/pictures/free", 409, admin.ErrorDocument{Error: admin.Error{
 		Code: "AccountAlreadyExists", Message: `could not free account "pictures": account pictures is complete`,
@@ -287,6 +288,8 @@ func TestGolden(t *testing.T) {
 		"link-cut":                  "link cut",
 		"link-heal":                 "link heal",
 		"link-delay":                "link delay 5s",
+		"cluster-finalize":          "cluster finalize --without northcentralus-3",
+		"help-cluster-finalize":     "cluster finalize --help",
 		"help":                      "",
 		"help-status":               "status --help",
 		"help-account-create":       "help account create",

@@ -147,7 +147,7 @@ verify: antipodectl verify --help.`,
 	group(root)
 	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(),
 		t.rangeCommand(), t.lagCommand(), t.whyCommand(), t.verifyCommand(), t.forkCommand(), t.failoverCommand(), t.lostCommand(),
-		t.drillCommand(), t.dashboardsCommand(), t.supportCommand())
+		t.drillCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand())
 	return root
 }
 

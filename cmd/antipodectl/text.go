@@ -51,11 +51,11 @@ func writeStatus(w io.Writer, s admin.Status) {
 		}
 	}
 
-	locations := [][]string{{"LOCATION", "STATE", "ROLE"}}
+	locations := [][]string{{"LOCATION", "STATE", "LEVEL", "ROLE"}}
 	nodes := [][]string{{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}}
 	ranges := [][]string{{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"}}
 	for _, l := range s.Locations {
-		locations = append(locations, []string{string(l.Name), string(l.State), l.Role})
+		locations = append(locations, []string{string(l.Name), string(l.State), level(l), l.Role})
 		for _, n := range l.Nodes {
 			nodes = append(nodes, nodeRow(n))
 		}
@@ -69,6 +69,26 @@ func writeStatus(w io.Writer, s admin.Status) {
 	}
 	_, _ = fmt.Fprintln(w)
 	writeSync(w, s.Accounts)
+}
+
+// level is the feature level of a location, and what all its nodes know if that is more.
+func level(l admin.Location) string {
+	if l.Levels == nil {
+		return "-"
+	}
+	out, known := fmt.Sprint(l.Levels.Active), uint32(0)
+	for i, n := range l.Nodes {
+		if i == 0 || n.Level < known {
+			known = n.Level
+		}
+	}
+	switch {
+	case l.Levels.Floor > l.Levels.Active:
+		return fmt.Sprintf("%s, floor %d: finalize again", out, l.Levels.Floor)
+	case known > l.Levels.Active:
+		return fmt.Sprintf("%s, nodes know %d: not finalized", out, known)
+	}
+	return out
 }
 
 func nodeRow(n admin.Node) []string {

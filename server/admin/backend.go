@@ -76,6 +76,7 @@ type Location interface {
 	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
 	SetLink(ctx context.Context, l wire.Link) error
 	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
+	RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, error)
 	LocationFailover(ctx context.Context) (wire.LocationFailover, error)
 	FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error)
 

@@ -59,6 +59,9 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 			return b.RecoverRange(ctx, "north", 4, wire.RecoverRange{AcceptLoss: true, Untrusted: true, WithoutPair: true})
 		}, recovered, "recover range 4 {AcceptLoss:true Untrusted:true WithoutPair:true}", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
+			return b.RaiseLevels(ctx, "south", wire.Levels{Floor: 3, Active: 2})
+		}, wire.Levels{Floor: 3, Active: 2}, "", "raise levels to 3 2"},
+		{func(ctx context.Context, b *Backend) (any, error) {
 			e, err := b.OverrideEpochs(ctx, "south")
 			return e.By, err
 		}, "override", "", "override epochs"},

@@ -217,6 +217,10 @@ func (f *fake) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
 	return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs")
 }
 
+func (f *fake) RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, error) {
+	return to, f.note(ctx, "raise levels to %d %d", to.Floor, to.Active)
+}
+
 func (f *fake) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
 	return wire.LocationFailover{From: f.name, Moved: 3}, f.note(ctx, "failover of the location")
 }

@@ -70,6 +70,7 @@ type part interface {
 	Clone(name geo.Account) (wire.Clone, error)
 	DropClone(ctx context.Context, name geo.Account) (wire.Clone, error)
 	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
+	RaiseLevels(ctx context.Context, to wire.Levels) error
 	LocationFailover(ctx context.Context) (wire.LocationFailover, error)
 	FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error)
 	Link() wire.Link

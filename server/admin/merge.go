@@ -33,6 +33,7 @@ func Merge(processes []Status) Status {
 		}
 		out.Location.Nodes = append(out.Location.Nodes, s.Location.Nodes...)
 		out.Location.Clones = append(out.Location.Clones, s.Location.Clones...)
+		out.Location.Levels = higher(out.Location.Levels, s.Location.Levels)
 		out.Location.State = furthest(out.Location.State, s.Location.State)
 		for k, r := range s.Location.Ranges {
 			if r.LeaderView != nil && k < len(out.Location.Ranges) {
@@ -50,6 +51,14 @@ func Merge(processes []Status) Status {
 	slices.SortFunc(out.Location.Nodes, func(a, b wire.Node) int { return compareNodes(a.Name, b.Name) })
 	out.markInSync()
 	return out
+}
+
+// higher returns the levels of the process that has applied more of the catalog: they only rise.
+func higher(a, b *wire.Levels) *wire.Levels {
+	if a == nil || b != nil && (b.Floor > a.Floor || b.Active > a.Active) {
+		return b
+	}
+	return a
 }
 
 // furthest returns the state of a location of which one process is in state a and another in b.

@@ -19,7 +19,7 @@ import (
 // Describe describes what this process knows of the location: nodes and leaders in other
 // processes are absent. It leaves Alarms empty.
 func (l *Location) Describe() (wire.Location, error) {
-	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account"}
+	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account", Peer: l.o.Other}
 	out.Clones = l.Clones()
 	stamp, stopped := l.Stamp()
 	for _, id := range l.o.Local {
@@ -39,6 +39,7 @@ func (l *Location) Describe() (wire.Location, error) {
 	}
 	if stopped == nil {
 		e := l.Epochs()
+		out.Levels = l.levels(stamp)
 		out.Epochs, out.Warnings = &e, append(out.Warnings, l.epochWarnings()...)
 	}
 	for _, d := range l.o.Route.Ranges() {
@@ -100,6 +101,7 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 		if r == nil {
 			continue // Its replicas are on other nodes.
 		}
+		out.Level = uint32(r.Levels().Known())
 		durable, err := r.Machine.DurableIndex()
 		if err != nil {
 			return out, err

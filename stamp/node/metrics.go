@@ -22,7 +22,7 @@ func (o *Options) registerer() prometheus.Registerer {
 // registerMetrics registers the node's own instruments. undo removes them, so that the node can be
 // opened again beside the same registry.
 func (n *Node) registerMetrics(r prometheus.Registerer) (undo func(), err error) {
-	all := append(skew.Collectors(n.clocks.Table, &n.clocks.Watch), n.room.Collectors()...)
+	all := append(append(skew.Collectors(n.clocks.Table, &n.clocks.Watch), n.room.Collectors()...), n.o.Levels.Collectors()...)
 	undo = func() {
 		for _, c := range all {
 			_ = r != nil && r.Unregister(c)

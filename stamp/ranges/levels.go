@@ -17,6 +17,9 @@ import (
 // ErrLevel: the command would write what no node may write before the cluster is finalized at a level.
 var ErrLevel = fmt.Errorf("not before the upgrade of both locations is finalized (antipodectl cluster finalize): %w", kv.ErrBusy)
 
+// Levels are the feature levels of the node.
+func (r *Range) Levels() *feature.Gate { return r.o.Levels }
+
 // Allows reports whether something of a feature level may be written.
 func (tx *Tx) Allows(l feature.Level) bool { return tx.r.o.Levels.Allows(l) }
 

@@ -1,0 +1,50 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"antipode/geo"
+)
+
+// Levels are the feature levels that a location has committed (docs/upgrade.md).
+type Levels struct {
+	// Floor is what a program has to know to serve there.
+	Floor uint32 `json:"floor"`
+	// Active is the highest level at which it writes; never above Floor.
+	Active uint32 `json:"active"`
+}
+
+// Finalize is the body of POST /v1/cluster/finalize.
+type Finalize struct {
+	// Level is the level to finalize at; 0 is the highest that all nodes know.
+	Level uint32 `json:"level,omitempty"`
+	// Without are nodes that need not be seen, by name, since they are away for long. A program on one that does not know
+	// the level will not serve.
+	Without []string `json:"without,omitempty"`
+}
+
+// Finalized is its answer.
+type Finalized struct {
+	// Level is what all locations are at now; Raised reports whether any was below.
+	Level     uint32         `json:"level"`
+	Raised    bool           `json:"raised"`
+	Locations []geo.Location `json:"locations"`
+}
+
+// CodeNotUpgraded is the code of an error that says why an upgrade is not finalized: a node that does not know the
+// level, or was not seen. Nothing changed, unless the message says so.
+const CodeNotUpgraded = "NotUpgraded"
+
+// Finalize raises both locations to a feature level, once all their nodes were seen to know it. From then on no node can
+// go back to a version that does not know it.
+func (c *Client) Finalize(ctx context.Context, f Finalize) (Finalized, error) {
+	return fetch[Finalized](ctx, c, http.MethodPost, "/v1/cluster/finalize", f)
+}
+
+// RaiseLevels raises the levels of one location, which knows nothing of the other one: Finalize does it in order.
+func (c *Client) RaiseLevels(ctx context.Context, l geo.Location, to Levels) (Levels, error) {
+	return fetch[Levels](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locations/%s/levels", url.PathEscape(string(l))), to)
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"antipode/client/admin"
+)
+
+func (t *tool) clusterCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:     "cluster",
+		Short:   "Finalize an upgrade",
+		Example: "  antipodectl cluster finalize",
+	})
+	c.AddCommand(t.clusterFinalize())
+	return c
+}
+
+func (t *tool) clusterFinalize() *cobra.Command {
+	var level uint32
+	var without []string
+	c := &cobra.Command{
+		Use:   "finalize",
+		Short: "Let both locations use what an upgrade brought; no node can go back after that",
+		Long: `finalize ends an upgrade: both locations are raised to the highest feature level that the
+programs of all their nodes know, and may write what it brought. Until then every node can go
+back to the version before, and after it none: a program that does not know the level stops
+with one line and changes nothing.
+
+It refuses while a node of either location does not run or runs a version that does not know
+the level. It needs the admin port of the gateway, or of antipode dev, which see both
+locations. It may be given again after any failure.`,
+		Example: `  antipodectl status
+  antipodectl cluster finalize
+  antipodectl cluster finalize --without northcentralus-3`,
+		Args: exactly(),
+		RunE: answer(t, func(ctx context.Context, _ []string) (admin.Finalized, error) {
+			return t.client.Finalize(ctx, admin.Finalize{Level: level, Without: without})
+		}, func(w io.Writer, f admin.Finalized) {
+			if !f.Raised {
+				_, _ = fmt.Fprintf(w, "nothing to finalize: %v are at feature level %d, the highest that all nodes know\n", f.Locations, f.Level)
+				return
+			}
+			_, _ = fmt.Fprintf(w, "finalized: %v are at feature level %d; no node can go back to a version that does not know it\n", f.Locations, f.Level)
+		}),
+	}
+	c.Flags().Uint32Var(&level, "level", 0, "`LEVEL` to finalize at (default: the highest that all nodes know)")
+	c.Flags().StringArrayVar(&without, "without", nil, "a `NODE` that is away for long and need not be seen; may be repeated")
+	return c
+}

@@ -1,0 +1,57 @@
+package directory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/stamp/change"
+	"antipode/stamp/feature"
+	"antipode/stamp/ranges"
+	"antipode/stamp/stamptest"
+)
+
+// An operation of a kind, or a step of one, that a later version began waits for that version: what it is about to do is not
+// known here, so it is neither ended nor taken for another one. The reason says so, and it names the account.
+func TestLaterOperationsWait(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
+	d := NewDirectory(s, "south")
+	a := catalog.Account{Name: "acct", Primary: "north", Secondary: "south", Redundancy: catalog.RAGRS, Active: true, Epoch: 4, Created: 1}
+	for what, op := range map[string]catalog.Operation{
+		`operation "of a later version"`: {Kind: "of a later version"},
+		`phase "of a later version"`:     {Kind: catalog.OperationMove, Move: catalog.Move{Phase: "of a later version", Until: 1 << 62}},
+	} {
+		a.Operation = &op
+		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error { return stageLocal(tx, tx.Timestamp(0), &a) }))
+		_, err := d.Resume(t.Context())
+		require.ErrorIs(t, err, feature.ErrLater, what)
+		require.ErrorContains(t, err, what)
+		require.ErrorContains(t, err, "account acct")
+		now, err := d.Account(t.Context(), "acct")
+		require.NoError(t, err)
+		require.Equal(t, &op, now.Operation)
+	}
+	_, err := d.promote(t.Context(), promoting{&a, &catalog.Promotion{Phase: "of a later version", Until: 1 << 62}})
+	require.ErrorIs(t, err, feature.ErrLater)
+
+	a.Operation = nil
+	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error {
+		at := tx.Timestamp(0)
+		op, err := catalog.LocationMoveOp(&catalog.LocationMove{From: "north", To: "south", Phase: "of a later version", Round: 1})
+		if err != nil {
+			return err
+		}
+		p := catalog.LocationPartition()
+		if err := tx.Local(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{op}}); err != nil {
+			return err
+		}
+		return stageLocal(tx, at, &a)
+	}))
+	_, err = d.Resume(t.Context())
+	require.ErrorIs(t, err, feature.ErrLater)
+	now, err := d.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Nil(t, now.Operation, "the failover of the location began none")
+}
