@@ -55,3 +55,19 @@ func TestLaterOperationsWait(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, now.Operation, "the failover of the location began none")
 }
+
+// The levels of a location are raised by its catalog's leader, and not to what its program does not know.
+func TestRaiseLevels(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Catalog)
+	d := NewDirectory(s, "south")
+	require.NoError(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Base, Active: feature.Base}))
+	require.ErrorIs(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Known + 1, Active: feature.Base}), feature.ErrFloor)
+	require.ErrorIs(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Base, Active: feature.Known + 1}), errCommand)
+
+	sent := raiseLevels{Floor: 3, Active: 2}
+	decoded, err := Commands()[sent.Kind()](sent.Encode())
+	require.NoError(t, err)
+	require.Equal(t, sent, decoded)
+	_, err = Commands()[sent.Kind()]([]byte("no levels"))
+	require.ErrorIs(t, err, errCommand)
+}

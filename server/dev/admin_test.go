@@ -12,6 +12,8 @@ import (
 
 	"antipode/api/admin"
 	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/stamp/feature"
 )
 
 // The admin ports of antipode dev, on real sockets: a page of a rebound name gets nothing, a
@@ -69,4 +71,38 @@ func TestAdminPortHasNoSuchNode(t *testing.T) {
 	require.ErrorAs(t, err, &none)
 	require.Equal(t, http.StatusNotFound, none.Status, none.Message)
 	require.Equal(t, wire.CodeNoNode, none.Code)
+}
+
+// The status has the feature levels of both locations and of their nodes. What is finalized already is not raised again,
+// and what no program knows is refused with the node that would not know it, also on the port that one location has.
+func TestAdminFinalizes(t *testing.T) {
+	c := startWith(t, ClusterOptions{})
+	client, err := wire.New("http://"+c.gateway.Admin(), nil)
+	require.NoError(t, err)
+	s, err := client.Status(t.Context())
+	require.NoError(t, err)
+	for _, l := range s.Locations {
+		require.Equal(t, &wire.Levels{Floor: 1, Active: 1}, l.Levels)
+		require.NotEmpty(t, l.Peer)
+		for _, n := range l.Nodes {
+			require.EqualValues(t, feature.Known, n.Level)
+		}
+	}
+	f, err := client.Finalize(t.Context(), wire.Finalize{})
+	require.NoError(t, err)
+	require.Equal(t, wire.Finalized{Level: 1, Locations: []geo.Location{North, South}}, f)
+	var refused *wire.Error
+	_, err = client.Finalize(t.Context(), wire.Finalize{Level: uint32(feature.Known) + 1})
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, wire.CodeNotUpgraded, refused.Code, refused.Message)
+
+	_, err = client.RaiseLevels(t.Context(), North, wire.Levels{Floor: 1, Active: 1})
+	require.NoError(t, err)
+	_, err = client.RaiseLevels(t.Context(), South, wire.Levels{Floor: uint32(feature.Known) + 1, Active: 1})
+	require.ErrorContains(t, err, "finalized at feature level")
+	one, err := wire.New("http://"+c.ports[North].Admin(), nil)
+	require.NoError(t, err)
+	_, err = one.Finalize(t.Context(), wire.Finalize{})
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, http.StatusForbidden, refused.Status, refused.Message)
 }

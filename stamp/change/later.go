@@ -32,10 +32,10 @@ func Understood(group []byte) error {
 	return later
 }
 
-// IsLater reports whether an error says that a later version wrote something.
+// IsLater reports whether an error is that a later version wrote something.
 func IsLater(err error) bool { return errors.Is(err, ErrVersion) }
 
-// Undecoded reports whether an error says that bytes could not be decoded, for being damaged or of a later version.
+// Undecoded reports whether an error is that bytes could not be decoded, for being damaged or of a later version.
 func Undecoded(err error) bool { return errors.Is(err, ErrMalformed) || errors.Is(err, ErrVersion) }
 
 // isLater reports whether a value that begins with its version is of a later one.

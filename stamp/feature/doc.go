@@ -8,8 +8,8 @@
 //	active  what may be written here
 //
 // Both are Base until an operator finalizes an upgrade. That raises the floor of both locations, once all their nodes
-// were seen to know the level, and then what is active: so whoever gets what was written at a level has its floor,
-// also in the other location. Until then every node can go back to the version before.
+// were seen to know the level, and then what is active: so a node that gets what was written at a level has
+// its floor, also in the other location. Until then every node can go back to the version before.
 //
 // A node also keeps the floor in a file of its folder, which is read before any store is opened: the formats of
 // its stores may rise with it.

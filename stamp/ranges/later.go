@@ -20,8 +20,8 @@ import (
 // to an index. A replica takes no others into its log: so an entry is committed only once a quorum can apply it, and what
 // this replica acknowledged it can apply, also as the next leader (R1). It is called on the scheduler.
 func (r *Range) Understands(from geo.NodeID, entries []*pb.Entry, committed uint64) bool {
-	if f := r.floor; f.from == from && f.index <= committed { // The entry came before its commit.
-		r.belowFloor(f.err)
+	if l := &r.later; l.from == from && l.index <= committed { // The entry came before its commit.
+		r.belowFloor(l.err)
 	}
 	for _, e := range entries {
 		err := r.understood(e)
@@ -29,7 +29,7 @@ func (r *Range) Understands(from geo.NodeID, entries []*pb.Entry, committed uint
 			continue
 		}
 		r.Later(fmt.Sprintf("index %d from node %d: %v; this replica takes no more entries until its node is upgraded", e.GetIndex(), from, err))
-		if r.floor = (floorEntry{from, e.GetIndex(), err}); e.GetIndex() <= committed {
+		if r.later.from, r.later.index, r.later.err = from, e.GetIndex(), err; e.GetIndex() <= committed {
 			r.belowFloor(err)
 		}
 		return false
@@ -37,8 +37,11 @@ func (r *Range) Understands(from geo.NodeID, entries []*pb.Entry, committed uint
 	return true
 }
 
-// floorEntry is the last entry of a leader that was not understood.
-type floorEntry struct {
+// later is what of a later version came to a range.
+type later struct {
+	// reason is what OnLater got last. Guarded by Range.mu.
+	reason string
+	// from, index and err are of the last entry of a leader that was not understood. Scheduler only.
 	from  geo.NodeID
 	index uint64
 	err   error
@@ -65,8 +68,8 @@ func (r *Range) understood(e *pb.Entry) error {
 // goroutine.
 func (r *Range) Later(reason string) {
 	r.mu.Lock()
-	known := r.later == reason
-	r.later = reason
+	known := r.later.reason == reason
+	r.later.reason = reason
 	r.mu.Unlock()
 	if !known && r.o.OnLater != nil {
 		r.o.OnLater(reason)

@@ -54,9 +54,8 @@ type Options struct {
 	// that the wall clock is right.
 	CompareClock func(nodes []geo.NodeID, passBegan time.Duration) skew.Comparison
 	// Understands returns an error for an entry that this program cannot apply. Nil means change.Understood;
-	// tests play an older version with it. OnLater is called, once, when such an entry or snapshot comes, from any
-	// goroutine. OnFloor is called where the catalog has raised the floor above what this program knows: its node
-	// must stop. Both may be nil.
+	// tests play an older version with it. OnLater is called, once, when such an entry or snapshot comes; OnFloor where
+	// the catalog's floor is above what this program knows: its node must stop. Both may be nil, and any goroutine calls.
 	Understands func(entry []byte) error
 	OnLater     func(reason string)
 	OnFloor     func(error)
@@ -108,8 +107,7 @@ type Range struct {
 	// for the current one: see follow.go.
 	follow, asked []pendingRead
 	stopped       bool
-	later         string     // what OnLater got last
-	floor         floorEntry // scheduler only
+	later         later
 
 	// leading, leaseUntil and leader are what other goroutines see. renew: a reader asks for a
 	// renewal of the lease.
