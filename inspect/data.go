@@ -184,6 +184,9 @@ func describeRangeRow(k keys.RangeKey, v []byte) (key, value string, err error) 
 	case keys.KindCompared:
 		as, err := change.ParseCompared(v)
 		return "", fmt.Sprintf("incarnation %d", as), err
+	case keys.KindLevels:
+		l, err := change.ParseLevels(v)
+		return "", levelsText(l), err
 	case keys.KindAnswers:
 		a, err := change.ParseAnswers(v)
 		return "", fmt.Sprintf("%d groups pending, %d spans answered", len(a.Pending), len(a.Spans)), err

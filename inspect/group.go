@@ -102,6 +102,11 @@ func describePart(kind change.PartKind, body []byte) (p Part, err error) {
 		as, err := change.ParseCompared(body)
 		p.Detail = fmt.Sprintf("incarnation %d", as)
 		return p, err
+	case change.PartLevels:
+		p.Part = "levels"
+		l, err := change.ParseLevels(body)
+		p.Detail = levelsText(l)
+		return p, err
 	case change.PartStop:
 		p.Part = "stop"
 		s, why, err := change.ParseStopPart(body)
@@ -193,3 +198,5 @@ func partitionText(p keys.Partition) string {
 	}
 	return fmt.Sprintf("%s/%q", containerText(p), p.Object)
 }
+
+func levelsText(l change.Levels) string { return fmt.Sprintf("floor %d, active %d", l.Floor, l.Active) }

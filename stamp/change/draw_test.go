@@ -8,6 +8,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/crc"
 	"antipode/stamp/extent"
+	"antipode/stamp/feature"
 )
 
 // Generators of every value that has a durable form. Slices are non-nil where a
@@ -148,7 +149,7 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 	for range rapid.IntRange(0, 5).Draw(t, "parts") {
 		kind := rapid.SampledFrom([]PartKind{
 			PartChange, PartReceived, PartReceivedCursor, PartClosed, PartReceivedClosed, PartGate, PartGeneration, PartTrim,
-			PartStop, PartWipe, PartImage, PartReceivedBase, PartCompared,
+			PartStop, PartWipe, PartImage, PartReceivedBase, PartCompared, PartLevels,
 		}).Draw(t, "kind")
 		var body []byte
 		switch kind {
@@ -214,6 +215,10 @@ func drawParts(t *rapid.T, b *Builder) (parts []part, chunks []extent.Ref) {
 			as := geo.Incarnation(drawNumber(t, "incarnation"))
 			b.Compared(as)
 			body = AppendCompared(nil, as)
+		case PartLevels:
+			l := Levels{Floor: feature.Level(rapid.Uint32Range(2, 9).Draw(t, "floor")), Active: feature.Base}
+			b.Levels(l)
+			body = AppendLevels(nil, l)
 		}
 		parts = append(parts, part{kind, body})
 	}

@@ -154,6 +154,10 @@ func parsePart(t *testing.T, kind PartKind, body []byte) {
 		as, e := ParseCompared(body)
 		b.Compared(as)
 		err = e
+	case PartLevels:
+		l, e := ParseLevels(body)
+		b.Levels(l)
+		err = e
 	default:
 		return
 	}

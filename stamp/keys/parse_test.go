@@ -231,6 +231,7 @@ func TestRangeKeyRoundTrip(t *testing.T) {
 			{Closed(r), RangeKey{Range: r, Kind: KindClosed}},
 			{Members(r), RangeKey{Range: r, Kind: KindMembers}},
 			{Compared(r), RangeKey{Range: r, Kind: KindCompared}},
+			{Levels(r), RangeKey{Range: r, Kind: KindLevels}},
 			{Gate(r, s.Account), RangeKey{Range: r, Kind: KindGate, Account: s.Account}},
 			{Stop(r, s), RangeKey{Range: r, Kind: KindStop, Stream: s}},
 			{Image(r, s.Account), RangeKey{Range: r, Kind: KindImage, Account: s.Account}},
