@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,13 +94,32 @@ func TestR4FloorStopsEarlierPrograms(t *testing.T) {
 	require.Equal(t, "antipode level 2\n", string(b))
 	s.same()
 	require.Equal(t, was, s.replicaOf(old))
+
+	// The folder alone, before any store is opened.
+	require.NoError(t, s.Stop(old, true))
+	dir := s.o.Dir + "/" + Name("north", old)
+	require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode level 3\n")))
+	require.ErrorIs(t, s.Start(old), feature.ErrFloor)
+	require.NoError(t, durable.Replace(s.fss[old], dir, "level", b))
+	s.start(old)
+	s.same()
 	require.Empty(t, s.seen.reasons(ReplicaLost))
 	require.Empty(t, s.seen.reasons(StoreDamaged))
 }
 
 // The same for a node that was away while the floor rose, and gets it in a range snapshot: it installs nothing.
 func TestR4FloorInASnapshot(t *testing.T) {
-	s := newMixedStamp(t, func(o *Options) { o.LogBytesMax, o.RowChunks, o.FlushEntries = logBytes, chunkRow, 50 })
+	var refused atomic.Pointer[string]
+	s := newMixedStamp(t, func(o *Options) {
+		o.LogBytesMax, o.RowChunks, o.FlushEntries = logBytes, chunkRow, 50
+		seen := o.OnEvent
+		o.OnEvent = func(e Event) {
+			if e.Kind == LaterVersion && e.Range == catalogRange {
+				refused.Store(&e.Reason)
+			}
+			seen(e)
+		}
+	})
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Stop(id, false))
 		s.known[id].Store(2)
@@ -120,6 +140,7 @@ func TestR4FloorInASnapshot(t *testing.T) {
 	s.known[old].Store(1)
 	s.start(old)
 	s.stopsBelow(old, 1)
+	require.Contains(t, *refused.Load(), "range snapshot from node")
 	s.known[old].Store(2)
 	s.start(old)
 	s.floor(old, 2)
