@@ -62,6 +62,14 @@ func Replace(fs vfs.FS, dir, name string, data []byte) error {
 	return SyncDir(fs, dir)
 }
 
+// Remove removes a file that may not exist; the removal is durable when it returns.
+func Remove(fs vfs.FS, dir, name string) error {
+	if err := fs.Remove(fs.PathJoin(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return SyncDir(fs, dir)
+}
+
 // Read reads a small file; nil if it does not exist.
 func Read(fs vfs.FS, path string) ([]byte, error) {
 	f, err := fs.Open(path)

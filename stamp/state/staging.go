@@ -33,6 +33,8 @@ type Staging struct {
 	opts  sstable.WriterOptions
 	bytes uint64 // of one table
 	spans []Span // those not yet finished, in order
+	// finished is how many others there are.
+	finished uint32
 
 	// w is the table under way, nil if there is none. lower is where it begins.
 	w     *sstable.Writer
@@ -40,6 +42,19 @@ type Staging struct {
 	last  []byte
 	paths []string
 	total uint64
+	// at is the position behind the last whole table.
+	at Position
+}
+
+// Position is how far a staging has come in whole tables. They are durable once their folder is synced, and
+// Store.ResumeStaging goes on from there.
+type Position struct {
+	// Tables are how many they are, and Spans how many spans they finish.
+	Tables, Spans uint32
+	// Lower is where the next table begins, Last the key of the last row in the tables.
+	Lower, Last []byte
+	// Bytes is how many bytes of keys and values they hold.
+	Bytes uint64
 }
 
 // NewStaging begins to write the tables into dir, which exists and is empty. The spans
@@ -54,6 +69,27 @@ func (s *Store) NewStaging(dir string, spans []Span) (*Staging, error) {
 	}, nil
 }
 
+// ResumeStaging goes on with a staging of the same spans, of which dir has the tables up to a position.
+func (s *Store) ResumeStaging(dir string, spans []Span, at Position) (*Staging, error) {
+	g, err := s.NewStaging(dir, spans)
+	if err != nil {
+		return nil, err
+	}
+	if int(at.Spans) > len(spans) {
+		return nil, fmt.Errorf("%w: %d of %d spans are finished", ErrNotStaged, at.Spans, len(spans))
+	}
+	for range at.Tables {
+		path := g.nextPath()
+		if _, err := g.fs.Stat(path); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotStaged, err)
+		}
+		g.paths = append(g.paths, path)
+	}
+	g.spans, g.finished, g.at = spans[at.Spans:], at.Spans, at
+	g.lower, g.last, g.total = at.Lower, bytes.Clone(at.Last), at.Bytes
+	return g, nil
+}
+
 // Add adds a row; rows are added in ascending order. Key and value are copied.
 func (g *Staging) Add(key, value []byte) error {
 	for len(g.spans) > 0 && bytes.Compare(key, g.spans[0].Upper) >= 0 {
@@ -65,10 +101,9 @@ func (g *Staging) Add(key, value []byte) error {
 		return fmt.Errorf("%w: key %x", ErrNotStaged, key)
 	}
 	if g.w != nil && g.w.Raw().EstimatedSize() >= g.bytes {
-		if err := g.finishTable(key); err != nil {
+		if err := g.cut(key); err != nil {
 			return err
 		}
-		g.lower = append([]byte(nil), key...)
 	}
 	if err := g.begin(); err != nil {
 		return err
@@ -81,12 +116,45 @@ func (g *Staging) Add(key, value []byte) error {
 // Bytes is how many bytes of keys and values were added.
 func (g *Staging) Bytes() uint64 { return g.total }
 
+// Position is how far the staging has come in whole tables.
+func (g *Staging) Position() Position { return g.at }
+
+// Cut finishes the table under way behind the last row, so that Position is there.
+func (g *Staging) Cut() error {
+	if g.w == nil {
+		return nil
+	}
+	return g.cut(append(bytes.Clone(g.last), 0))
+}
+
+// cut finishes the table under way; the next one begins at a key.
+func (g *Staging) cut(key []byte) error {
+	if err := g.finishTable(key); err != nil {
+		return err
+	}
+	g.lower = bytes.Clone(key)
+	g.mark()
+	return nil
+}
+
+// mark sets the position behind the table that was finished.
+func (g *Staging) mark() {
+	g.at = Position{
+		Tables: uint32(len(g.paths)), Spans: g.finished,
+		Lower: bytes.Clone(g.lower), Last: bytes.Clone(g.last), Bytes: g.total,
+	}
+}
+
+func (g *Staging) nextPath() string {
+	return g.fs.PathJoin(g.dir, fmt.Sprintf("%06d.sst", len(g.paths)))
+}
+
 // begin opens a table where none is under way.
 func (g *Staging) begin() error {
 	if g.w != nil {
 		return nil
 	}
-	path := g.fs.PathJoin(g.dir, fmt.Sprintf("%06d.sst", len(g.paths)))
+	path := g.nextPath()
 	f, err := g.fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return fmt.Errorf("stage table: %w", err)
@@ -117,9 +185,11 @@ func (g *Staging) finishSpan() error {
 	if err := g.finishTable(g.spans[0].Upper); err != nil {
 		return err
 	}
+	g.finished++
 	if g.spans = g.spans[1:]; len(g.spans) > 0 {
 		g.lower = g.spans[0].Lower
 	}
+	g.mark()
 	return nil
 }
 
