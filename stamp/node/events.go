@@ -37,6 +37,9 @@ const (
 	ReturnedInSync  EventKind = "returned-in-sync"
 	LeaderElected             = EventKind(membership.LeaderElected)
 	SnapshotSent    EventKind = "snapshot-sent"
+	// WritesSlowed: commands of the range wait for a replica that is fed by a snapshot. WritesNotSlowed: no longer.
+	WritesSlowed    EventKind = "writes-slowed"
+	WritesNotSlowed EventKind = "writes-not-slowed"
 	// LeaderTransferred: because of its clock (R6), or since its node is going to stop, the leader asked the named node to lead.
 	LeaderTransferred EventKind = "leader-transferred"
 	// Of a node.
@@ -62,7 +65,7 @@ func EventKinds() []EventKind {
 	return []EventKind{
 		ReplicaLost, ReplicaRebuilding, SnapshotInstalled, RangeRecovered, ReplicaRemoved, ReplicaAdded, ReplicaPromoted, LeftInSync,
 		ReturnedInSync, LeaderElected, LeaderTransferred, SnapshotSent, DiskFull, DiskHasRoom, ClockOff, ClockAgrees, StoreFailed,
-		StoreDamaged, AsideRemoved, ChunksRepaired, NodeRestarted, NodeOutOfService, LaterVersion,
+		StoreDamaged, AsideRemoved, ChunksRepaired, NodeRestarted, NodeOutOfService, LaterVersion, WritesSlowed, WritesNotSlowed,
 	}
 }
 

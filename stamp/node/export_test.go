@@ -17,7 +17,6 @@ import (
 const (
 	InboxBytesMax = inboxBytesMax
 	InboxMax      = inboxMax
-	PinFactor     = pinFactor
 	ReserveBytes  = room.ReserveBytes
 	RoomMore      = 512 << 20
 	PlacementFile = placementFile

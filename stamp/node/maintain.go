@@ -53,7 +53,7 @@ func (s *scheduler) flushState() error {
 	due := false
 	for _, r := range n.ranges {
 		since := r.Machine.AppliedState().Index - r.flushed
-		due = due || since >= n.o.FlushEntries || since > 0 && r.overBudget()
+		due = due || since >= n.o.FlushEntries || since > 0 && n.snapshots.FlushFreesLog(r.ID())
 	}
 	if !due {
 		return nil

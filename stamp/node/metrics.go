@@ -23,6 +23,7 @@ func (o *Options) registerer() prometheus.Registerer {
 // opened again beside the same registry.
 func (n *Node) registerMetrics(r prometheus.Registerer) (undo func(), err error) {
 	all := append(append(skew.Collectors(n.clocks.Table, &n.clocks.Watch), n.room.Collectors()...), n.o.Levels.Collectors()...)
+	all = append(all, n.snapshots)
 	undo = func() {
 		for _, c := range all {
 			_ = r != nil && r.Unregister(c)

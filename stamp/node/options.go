@@ -50,10 +50,11 @@ type Options struct {
 	// the log can be trimmed and a restart replays little. Zero means 20,000.
 	FlushEntries uint64
 	// LogBytesMax bounds what a range's log keeps for a peer that is behind, in bytes:
-	// beyond it the peer is fed by a range snapshot. While one is under way the log may grow
-	// to pinFactor times as much. Zero means 256 MiB. A small one makes snapshots of short
-	// absences.
+	// beyond it the peer is fed by a range snapshot, while which the log may grow further: see
+	// snapshot.Manager. Zero means 256 MiB. A small one makes snapshots of short absences.
 	LogBytesMax uint64
+	// SnapshotFragmentBytes: see snapshot.Options.FragmentBytes.
+	SnapshotFragmentBytes int
 	// RowChunks returns the payload chunks that a row of clients' data names. It may be
 	// called from any goroutine. Nil turns range snapshots off, and LogBytesMax with them:
 	// a replica must have the payload that its state names (R3).

@@ -16,7 +16,8 @@ import (
 func (n *Node) newSnapshots() *snapshot.Manager {
 	o := snapshot.Options{
 		Node: snapshotted{n}, FS: n.o.State.FS, Dir: n.o.State.FS.PathJoin(n.o.Dir, "snap"), State: n.stores.state, Log: n.stores.log,
-		Chunks: n.stores.extents, Room: n.room, Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
+		Chunks: n.stores.extents, Room: n.room, LogBytesMax: n.o.LogBytesMax, FragmentBytes: n.o.SnapshotFragmentBytes, Random: n.rng.Uint64,
+		Clock: n.o.Clock, Go: n.o.Go, Logger: n.o.Logger,
 	}
 	if n.o.takesSnapshots() {
 		o.RowChunks = n.rowChunks
@@ -77,6 +78,19 @@ func (s snapshotted) Installed(id geo.RangeID) {
 
 func (s snapshotted) Sent(id geo.RangeID, to geo.ReplicaID) {
 	s.n.event(Event{Kind: SnapshotSent, Range: id, Node: s.n.byID[id].nodeOf(to), Replica: to})
+}
+
+func (s snapshotted) Slowed(id geo.RangeID, to geo.ReplicaID, slowed bool, reason string) {
+	e := Event{Kind: WritesSlowed, Range: id, Node: s.n.byID[id].nodeOf(to), Replica: to, Reason: reason}
+	if !slowed {
+		e.Kind = WritesNotSlowed
+	}
+	s.n.event(e)
+}
+
+func (s snapshotted) Room() (free uint64, known bool) {
+	size, free, reserve := s.n.Disk()
+	return free - min(free, reserve+roomMore), size > 0
 }
 
 func (s snapshotted) Wake() { s.n.Wake() }

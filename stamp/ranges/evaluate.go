@@ -76,7 +76,10 @@ func (r *Range) evaluate(now time.Duration) {
 		if clock == clockWaits && !alone {
 			return
 		}
-		batch := r.takeQueue()
+		batch := r.takeQueue(now < r.slowUntil && !alone && clock != clockRefuses)
+		if len(batch) == 0 {
+			return
+		}
 		if alone || clock == clockRefuses { // R2, R6: nothing happened.
 			for _, w := range batch {
 				w.done(kv.ErrBusy)
@@ -143,9 +146,13 @@ func (r *Range) idle() bool {
 	return len(r.queue) == 0
 }
 
-func (r *Range) takeQueue() []*waiter {
+// takeQueue takes the next commands; while the range is slowed only those that make room.
+func (r *Range) takeQueue(slowed bool) []*waiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if slowed {
+		return r.takeReclaimers()
+	}
 	n := min(len(r.queue), groupCommands)
 	batch := r.queue[:n:n]
 	r.queue = r.queue[n:]
@@ -190,6 +197,7 @@ func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration, s *s
 	if tx.shipped {
 		r.lastClosed = now
 	}
+	r.slow(tx.b.Len(), now)
 	r.pred = g.id
 	r.inflight = append(r.inflight, g)
 }

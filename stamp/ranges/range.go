@@ -81,6 +81,9 @@ type Options struct {
 	LeaseLength time.Duration
 	// Fence says whether writes of accounts that have a copy may be answered (R21). Nil means that they may.
 	Fence *Fence
+	// Slow returns how long the next commands wait after a group of so many bytes, so that the log grows no faster than
+	// a replica is fed. Nil means that they never do.
+	Slow func(bytes int) time.Duration
 	// HasChunk reports whether a chunk is durable on this node (R3).
 	HasChunk func(extent.Ref) bool
 	// OnCommit takes how long a command waited for its commit. May be nil.
@@ -152,6 +155,7 @@ type Range struct {
 	last       geo.Timestamp
 	lastClosed time.Duration
 	viewAt     time.Duration
+	slowUntil  time.Duration          // see slow.go
 	clock      clockState             // see clock.go
 	leave      leaveState             // see leave.go
 	imaged     map[geo.Account]imaged // see Tx.AckedSinceImage
@@ -327,7 +331,7 @@ func (r *Range) Work(now time.Duration) {
 func (r *Range) lead(term uint64, now time.Duration) {
 	r.abandon()
 	r.term, r.number, r.answered, r.refused = term, 0, 0, false
-	r.last = 0
+	r.last, r.slowUntil = 0, 0
 	r.clock = clockState{}
 	before := r.overlay
 	r.resetOverlay()

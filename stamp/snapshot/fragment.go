@@ -17,6 +17,9 @@ type Header struct {
 	// Message is the leader's MsgSnap. Its snapshot holds no data; its metadata describe the
 	// state that the fragments hold.
 	Message *pb.Message
+	// Source is a number that the sender drew for its view of the state. A receiver that has rows of it already goes on
+	// behind them. Zero: a sender of an earlier version, which begins again.
+	Source uint64
 }
 
 // Fragment is one part of a range snapshot.
@@ -25,15 +28,14 @@ type Fragment struct {
 	Number uint32
 	// Last: no fragment follows.
 	Last bool
-	// Rows are the next rows of the range's spans, ascending: at most fragmentBytesMax
+	// Rows are the next rows of the range's spans, ascending: at most Options.FragmentBytes
 	// together, or one row that is longer. docs/format/snapshot.md.
 	Rows []byte
 	// CRC is the CRC32C of all fields above.
 	CRC uint32
 }
 
-// fragmentBytesMax bounds the rows of a fragment, so that a few fragments in flight take
-// little memory.
+// fragmentBytesMax is Options.FragmentBytes by default.
 const fragmentBytesMax = 1 << 20
 
 // ErrFragment: a fragment of a snapshot is damaged, or not the next one.

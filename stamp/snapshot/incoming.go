@@ -32,6 +32,7 @@ var (
 type Incoming struct {
 	m    *Manager
 	id   geo.RangeID
+	of   identity
 	from geo.NodeID
 	msg  *pb.Message
 	dir  string
@@ -40,10 +41,16 @@ type Incoming struct {
 	// next is the number of the next fragment. whole: the last one is here.
 	next  uint32
 	whole bool
-	// chunks is the file that lists the payload chunks that the rows name and that are not
-	// here: they may be millions.
+	// chunks is the file that lists the payload chunks that the rows name: they may be millions. Those that are here
+	// are among them, since until the snapshot is gone on with they may be collected. named is its length.
 	chunks  vfs.File
 	chunksW *bufio.Writer
+	named   uint64
+	// after is the key up to which an earlier stream brought the rows, recorded how many tables the file kept names.
+	// unfit: what came is of no use. See kept.go.
+	after    []byte
+	recorded uint32
+	unfit    bool
 
 	// staged: the scheduler gets, or has, the staged files; owned: it has. closed: Close was called. replaced: the attempt to
 	// replace the state has ended, with failure. Guarded by Manager.mu.
@@ -67,16 +74,20 @@ func (m *Manager) Accept(from geo.NodeID, h Header) (*Incoming, error) {
 	if r.Machine.AppliedState().Index >= h.Message.GetSnapshot().GetMetadata().GetIndex() {
 		return nil, ErrUnneeded
 	}
-	in := &Incoming{m: m, id: h.Range, from: from, msg: h.Message, dir: m.StagedDir(h.Range), done: make(chan error, 1)}
+	in := &Incoming{
+		m: m, id: h.Range, of: identityOf(h), from: from, msg: h.Message, dir: m.StagedDir(h.Range), done: make(chan error, 1),
+	}
 	m.mu.Lock()
 	if _, taken := m.incoming[h.Range]; taken || m.closed || m.ctx.Err() != nil || len(m.incoming) >= incomingMax {
 		m.mu.Unlock()
 		return nil, ErrBusy
 	}
 	m.incoming[h.Range] = in
+	delete(m.kept, h.Range)
 	m.background.Add(1)
 	m.mu.Unlock()
 	if err := in.open(); err != nil {
+		in.unfit = true
 		in.Close()
 		return nil, fmt.Errorf("stage range snapshot: %w", err)
 	}
@@ -85,6 +96,9 @@ func (m *Manager) Accept(from geo.NodeID, h Header) (*Incoming, error) {
 
 func (in *Incoming) open() (err error) {
 	fs := in.m.o.FS
+	if ok, err := in.resume(); ok || err != nil {
+		return err
+	}
 	if err := fs.RemoveAll(in.dir); err != nil {
 		return err
 	}
@@ -109,6 +123,12 @@ func (in *Incoming) Send(_ context.Context, f Fragment) error {
 	if err := in.m.ctx.Err(); err != nil {
 		return err
 	}
+	err := in.take(f)
+	in.unfit = in.unfit || err != nil
+	return err
+}
+
+func (in *Incoming) take(f Fragment) error {
 	if in.m.o.Room.Level() >= room.Bare {
 		return ErrBusy // What is staged is removed, and makes room again.
 	}
@@ -121,7 +141,7 @@ func (in *Incoming) Send(_ context.Context, f Fragment) error {
 	in.next++
 	in.whole = f.Last
 	r := in.m.o.Node.Range(in.id)
-	return eachRow(f.Rows, func(key, value []byte) error {
+	err := eachRow(f.Rows, func(key, value []byte) error {
 		if err := r.CheckSnapshot(in.from, key, value); err != nil {
 			return err // Installed, it would keep the node from opening: see feature.ErrLater.
 		}
@@ -130,29 +150,32 @@ func (in *Incoming) Send(_ context.Context, f Fragment) error {
 		}
 		return in.staging.Add(key, value)
 	})
+	if err != nil {
+		return err
+	}
+	return in.record()
 }
 
-// name records the chunks that a row names and that are not here.
+// name records the chunks that a row names.
 func (in *Incoming) name(key, value []byte) error {
 	refs, err := in.m.o.RowChunks(in.id, key, value)
 	if err != nil {
 		return err
 	}
 	for _, ref := range refs {
-		if in.m.o.Chunks.Durable(ref.ID) {
-			continue
-		}
 		if err := writeRef(in.chunksW, ref); err != nil {
 			return err
 		}
+		in.named += refLen
 	}
 	return nil
 }
 
 // Finish fetches the payload that the snapshot names, then replaces the replica's state by the
 // snapshot, and returns when that is durable. ErrUnneeded: the log has caught up by itself.
-func (in *Incoming) Finish(ctx context.Context) error {
-	if err := in.Stage(ctx); err != nil {
+// progressed is called now and then while it fetches.
+func (in *Incoming) Finish(ctx context.Context, progressed func()) error {
+	if err := in.Stage(ctx, progressed); err != nil {
 		return err
 	}
 	select {
@@ -165,16 +188,17 @@ func (in *Incoming) Finish(ctx context.Context) error {
 
 // Stage is the first part of Finish: it fetches the payload and passes the snapshot to the
 // scheduler. Installed returns what becomes of it.
-func (in *Incoming) Stage(ctx context.Context) error {
+func (in *Incoming) Stage(ctx context.Context, progressed func()) error {
 	if !in.whole {
 		return fmt.Errorf("%w: ended before the last", ErrFragment)
 	}
-	if err := errors.Join(in.staging.Finish(), in.chunksW.Flush()); err != nil {
+	if err := errors.Join(in.staging.Finish(), in.chunksW.Flush(), in.record()); err != nil {
+		in.unfit = true
 		return err
 	}
 	ctx, cancel := joinContext(ctx, in.m.ctx)
 	defer cancel()
-	if err := in.fetchPayload(ctx); err != nil {
+	if err := in.fetchPayload(ctx, progressed); err != nil {
 		return err
 	}
 	// The ingest waits for a flush of the range's rows in the memtable. It is better to wait
@@ -211,13 +235,17 @@ func joinContext(a, b context.Context) (context.Context, context.CancelFunc) {
 }
 
 // fetchPayload makes every chunk that the staged rows name durable here (R3).
-func (in *Incoming) fetchPayload(ctx context.Context) error {
+func (in *Incoming) fetchPayload(ctx context.Context, progressed func()) error {
 	f, err := in.m.o.FS.Open(in.chunksPath())
 	if err != nil {
 		return err
 	}
 	err = eachRef(bufio.NewReader(f), func(ref extent.Ref) error {
-		return in.m.o.Node.Fetch(ctx, ref, in.from)
+		if err := in.m.o.Node.Fetch(ctx, ref, in.from); err != nil {
+			return err
+		}
+		progressed()
+		return nil
 	})
 	if err == nil {
 		err = in.m.o.Chunks.Sync(ctx)
@@ -225,8 +253,8 @@ func (in *Incoming) fetchPayload(ctx context.Context) error {
 	return errors.Join(err, f.Close())
 }
 
-// Close ends the transfer and removes what was staged, unless the scheduler owns it. It
-// may be called again.
+// Close ends the transfer. What was staged is removed, unless the scheduler owns it, or it is kept for a
+// stream that goes on. It may be called again.
 func (in *Incoming) Close() {
 	m := in.m
 	m.mu.Lock()
@@ -245,13 +273,19 @@ func (in *Incoming) Close() {
 	}
 	m.mu.Unlock()
 	var errs []error
+	parked := false
+	if !staged {
+		var err error
+		parked, err = in.park()
+		errs = append(errs, err)
+	}
 	if in.staging != nil {
 		errs = append(errs, in.staging.Close())
 	}
 	if in.chunks != nil {
 		errs = append(errs, in.chunks.Close())
 	}
-	if !staged {
+	if !staged && !parked {
 		errs = append(errs, m.RemoveStaged(in.id))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -23,7 +23,7 @@ import (
 // The staged files of a range's snapshot are in the folder snap/r<range>. The folder goes
 // through these states; each step is durable before the next:
 //
-//	staged     tables, no plan                    a crash here: removed at open
+//	staged     tables, no plan                    a crash here: removed at open, but see kept.go
 //	planned    the file install holds the plan    removed at open, unless ingested
 //	ingested   state at the plan's index          at open the log is reset, then removed
 //	reset      the log begins behind that index   removed at open
@@ -75,6 +75,9 @@ func parsePlan(b []byte) (m plan, ok bool, err error) {
 
 // RemoveStaged removes what is staged of a range, durably.
 func (m *Manager) RemoveStaged(id geo.RangeID) error {
+	m.mu.Lock()
+	delete(m.kept, id)
+	m.mu.Unlock()
 	if err := m.o.FS.RemoveAll(m.StagedDir(id)); err != nil {
 		return err
 	}
@@ -148,6 +151,9 @@ func (s rangeSnapshots) Begin(snap *pb.Snapshot) error {
 // replace replaces the state by the staged one, as planned, durably.
 func (in *Incoming) replace(what plan) error {
 	m, last := in.m, what.last
+	if err := durable.Remove(m.o.FS, in.dir, keptName); err != nil {
+		return err
+	}
 	if err := durable.Write(m.o.FS, in.dir, planName, what.encode()); err != nil {
 		return err
 	}
@@ -259,6 +265,10 @@ func (m *Manager) Recover(id geo.RangeID, rlog state.RangeLog) (lost, err error)
 		return nil, fmt.Errorf("range %d: %w", id, err)
 	}
 	if !ok || what.id != id {
+		if _, kept, err := m.readKept(id); err == nil && kept && b == nil && m.o.RowChunks != nil {
+			m.keep(id)
+			return nil, nil
+		}
 		return nil, m.RemoveStaged(id)
 	}
 	applied, err := ranges.AppliedIn(m.o.State, id)

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,11 +24,14 @@ type Stream interface {
 	// written; the transport holds a few unacknowledged ones in flight, and Send blocks while
 	// there are no fewer. An error ends the stream.
 	Send(ctx context.Context, f Fragment) error
+	// Resume returns the key up to which the receiver has the rows of the header's source, from a stream that broke
+	// off: only those behind it are sent. Empty: all are. keeps reports whether it keeps rows if this one breaks off.
+	Resume() (after []byte, keeps bool)
 	// Finish waits until the receiver has fetched the payload and installed the snapshot,
-	// durably. It may take long.
-	Finish(ctx context.Context) error
+	// durably. It may take long; progressed is called now and then while it goes on.
+	Finish(ctx context.Context, progressed func()) error
 	// Close ends the stream. Without a Finish that returned nil the receiver drops what it
-	// has, unless it was about to install it.
+	// has, unless it was about to install it or keeps it: see Resume.
 	Close()
 }
 
@@ -59,17 +63,20 @@ type Node interface {
 	// peer.
 	Installed(id geo.RangeID)
 	Sent(id geo.RangeID, to geo.ReplicaID)
+	// Slowed reports that the writers of a range are slowed for a snapshot to a replica, or not any more.
+	Slowed(id geo.RangeID, to geo.ReplicaID, slowed bool, reason string)
+	// Room is how much of the disk may be used beside the reserve of the node; known is false if that is not known.
+	Room() (free uint64, known bool)
 	// Wake makes the scheduler do a pass soon. Any goroutine.
 	Wake()
 }
 
 // Chunks is the node's chunk store: see extent.Store.
 type Chunks interface {
-	Durable(id extent.ChunkID) bool
 	Sync(ctx context.Context) error
 }
 
-// Options configures a Manager. All fields are required.
+// Options configures a Manager. All fields without a default are required.
 type Options struct {
 	Node Node
 	// Dir is the folder in FS in which incoming snapshots are staged.
@@ -82,7 +89,13 @@ type Options struct {
 	// RowChunks returns the payload chunks that a row of a range names. Nil means that the
 	// node neither sends nor takes snapshots.
 	RowChunks func(id geo.RangeID, key, value []byte) ([]extent.Ref, error)
-	Clock     clock.Clock
+	// LogBytesMax is what the log of a range keeps for a peer that is behind: see pin.go.
+	LogBytesMax uint64
+	// FragmentBytes bounds the rows of a fragment, so that a few in flight take little memory. Zero means 1 MiB.
+	FragmentBytes int
+	// Random draws the numbers of sources; scheduler only.
+	Random func() uint64
+	Clock  clock.Clock
 	// Go runs f on a goroutine.
 	Go     func(f func())
 	Logger *slog.Logger
@@ -99,10 +112,14 @@ type Manager struct {
 	mu     sync.Mutex
 	closed bool
 	// incoming are the snapshots being received; nil stands for a reserved folder. arrived are
-	// those that the scheduler has to install. ended are outgoing ones that ended. Guarded by mu.
+	// those that the scheduler has to install. kept are those that broke off and may go on, with the time until which.
+	// ended are outgoing streams that ended. slowing is how much the writers of a range are slowed, from 0 to 1, while
+	// a peer of it is fed. Guarded by mu.
 	incoming map[geo.RangeID]*Incoming
 	arrived  []*Incoming
+	kept     map[geo.RangeID]time.Duration
 	ended    []sent
+	slowing  map[geo.RangeID]float64
 
 	// Below: scheduler only. pass has arrived and ended as of the current pass. installing are
 	// those that arrived and are not installed or refused yet. outgoing is the newest one of each range.
@@ -116,12 +133,14 @@ type Manager struct {
 
 // NewManager returns a Manager without transfers. It works until ctx ends.
 func NewManager(ctx context.Context, o Options) *Manager {
+	o.FragmentBytes = cmp.Or(o.FragmentBytes, fragmentBytesMax)
 	return &Manager{
-		o: o, ctx: ctx, incoming: map[geo.RangeID]*Incoming{}, installing: map[geo.RangeID]*Incoming{}, outgoing: map[geo.RangeID]*outgoing{},
+		o: o, ctx: ctx, incoming: map[geo.RangeID]*Incoming{}, kept: map[geo.RangeID]time.Duration{},
+		slowing: map[geo.RangeID]float64{}, installing: map[geo.RangeID]*Incoming{}, outgoing: map[geo.RangeID]*outgoing{},
 	}
 }
 
-// Close waits until all transfers have ended, which they do after ctx has. It may be called
+// Close waits until all transfers have ended, which they do after ctx has. No pass may follow. It may be called
 // again, and for a nil Manager.
 func (m *Manager) Close() {
 	if m == nil {
@@ -131,6 +150,11 @@ func (m *Manager) Close() {
 	m.closed = true
 	m.mu.Unlock()
 	m.background.Wait()
+	for id, o := range m.outgoing {
+		if err := o.release(); err != nil {
+			m.o.Logger.Warn("view of the state not closed", "range", id, "error", err)
+		}
+	}
 }
 
 // Receiving reports whether a snapshot of any range is being received. It may be called from
@@ -159,6 +183,7 @@ func (m *Manager) Reserve(id geo.RangeID) (release func(), ok bool) {
 
 // BeginPass takes the transfers that arrived or ended since the last pass.
 func (m *Manager) BeginPass() {
+	m.dropKept(m.o.Clock.Mono())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pass.arrived, m.pass.ended = m.arrived, m.ended
@@ -180,14 +205,4 @@ func (m *Manager) start(f func()) {
 		defer m.background.Done()
 		f()
 	})
-}
-
-// Pin returns the index behind which the log of a range must stay whole, for a peer that is
-// being fed by a snapshot, or was until a moment ago; ok is false if there is no such peer.
-func (m *Manager) Pin(id geo.RangeID, now time.Duration) (index uint64, ok bool) {
-	o := m.outgoing[id]
-	if o == nil || !o.active && now >= o.pinned {
-		return 0, false
-	}
-	return o.pin, true
 }

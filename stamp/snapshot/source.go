@@ -24,11 +24,17 @@ type source struct {
 	row    bool // the iterator is at a row that is not in a fragment yet
 	number uint32
 	header Header
+	// bytesMax is Options.FragmentBytes.
+	bytesMax int
+	// last is the key of the last row that was read.
+	last []byte
 }
 
 // openSource opens the newest state of a range, which began on nodes, to carry out the MsgSnap
-// m. The state may be newer than m: the header has the applied index of the same view.
-func openSource(store *state.Store, id geo.RangeID, nodes []geo.NodeID, m *pb.Message) (_ *source, err error) {
+// m. The state may be newer than m: the header has the applied index of the same view, and number as its source.
+func openSource(
+	store *state.Store, id geo.RangeID, nodes []geo.NodeID, m *pb.Message, number uint64,
+) (_ *source, err error) {
 	s := &source{snap: store.NewSnapshot(), spans: ranges.Spans(id)}
 	defer func() {
 		if err != nil {
@@ -46,7 +52,7 @@ func openSource(store *state.Store, id geo.RangeID, nodes []geo.NodeID, m *pb.Me
 	if err != nil {
 		return nil, err
 	}
-	s.header = Header{Range: id, Message: &pb.Message{
+	s.header = Header{Range: id, Source: number, Message: &pb.Message{
 		Type: m.Type, To: m.To, From: m.From, Term: m.Term, Snapshot: replica.SnapshotOf(applied.EntryID, members),
 	}}
 	return s, nil
@@ -67,14 +73,46 @@ func (s *source) next() (Fragment, error) {
 			break
 		}
 		size := len(s.it.Key()) + len(s.it.Value())
-		if len(f.Rows) > 0 && len(f.Rows)+size > fragmentBytesMax {
+		if len(f.Rows) > 0 && len(f.Rows)+size > s.bytesMax {
 			break
 		}
 		f.Rows = appendRow(f.Rows, s.it.Key(), s.it.Value())
+		s.last = append(s.last[:0], s.it.Key()...)
 		s.row = false
 	}
 	f.CRC = f.sum()
 	return f, nil
+}
+
+// errRowsGone: the view was closed, since its rows had all been sent, and the receiver lost some of them.
+var errRowsGone = errors.New("snapshot: the view of the state is closed, and the receiver lacks rows of it")
+
+// seek begins another stream of the same rows, with those behind a key; nil stands for all.
+func (s *source) seek(after []byte) error {
+	if s.it != nil {
+		it := s.it
+		s.it = nil
+		if err := it.Close(); err != nil {
+			return err
+		}
+	}
+	s.number, s.row, s.spans = 0, false, nil
+	if s.snap == nil {
+		if len(after) == 0 || !bytes.Equal(after, s.last) {
+			return errRowsGone
+		}
+		return nil
+	}
+	for _, span := range ranges.Spans(s.header.Range) {
+		if bytes.Compare(after, span.Upper) >= 0 {
+			continue
+		}
+		if bytes.Compare(after, span.Lower) >= 0 {
+			span.Lower = append(bytes.Clone(after), 0)
+		}
+		s.spans = append(s.spans, span)
+	}
+	return nil
 }
 
 // advance moves to the next row and sets s.row to whether there is one.

@@ -72,7 +72,7 @@ func TestSnapshotEquivalence(t *testing.T) {
 		want := rowsOf(rt, from, testRange)
 		outside := rowsOf(rt, to, geo.FirstRange(geo.Blob))
 
-		src := &source{snap: from.NewSnapshot(), spans: ranges.Spans(testRange)}
+		src := &source{snap: from.NewSnapshot(), spans: ranges.Spans(testRange), bytesMax: fragmentBytesMax}
 		put(rt, from, 2, later)
 		require.NoError(rt, fs.MkdirAll("staged", 0o755))
 		g, err := to.NewStaging("staged", ranges.Spans(testRange))

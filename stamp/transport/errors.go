@@ -11,9 +11,10 @@ import (
 
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
+	"antipode/stamp/snapshot"
 )
 
-// chunkErrors are the errors of a store that keep their meaning over the wire, each
+// chunkErrors are the errors of a store, and of snapshots, that keep their meaning over the wire, each
 // under a code that gRPC itself never gives.
 var chunkErrors = [...]struct { //nolint:gochecknoglobals // A table, never written.
 	err  error
@@ -24,6 +25,7 @@ var chunkErrors = [...]struct { //nolint:gochecknoglobals // A table, never writ
 	{extent.ErrMismatch, codes.FailedPrecondition},
 	{extent.ErrFailed, codes.Aborted},
 	{kv.ErrBusy, codes.OutOfRange},
+	{snapshot.ErrUnneeded, codes.AlreadyExists},
 }
 
 // toStatus is what a peer gets of an error.

@@ -36,10 +36,13 @@ func (t *Transport) Snapshot(_, to geo.NodeID, h snapshot.Header) (snapshot.Stre
 	defer slow.Stop()
 	s := &snapshotStream{cancel: cancel}
 	if s.stream, err = wire.NewStampClient(p.chunks).Snapshot(ctx); err == nil {
-		err = s.send(&wire.SnapshotPart{Header: &wire.SnapshotHeader{Range: uint32(h.Range), Message: message}})
+		err = s.send(&wire.SnapshotPart{Header: &wire.SnapshotHeader{Range: uint32(h.Range), Message: message, Source: h.Source}})
 	}
 	if err == nil {
 		err = s.await() // That it is taken.
+	}
+	if err == nil && h.Source != 0 && s.progress.GetSource() == h.Source {
+		s.keeps, s.after = true, s.progress.GetAfter()
 	}
 	if err != nil {
 		cancel()
@@ -54,6 +57,10 @@ type snapshotStream struct {
 	cancel context.CancelFunc
 	// sent fragments, of which the peer has written some.
 	sent, written uint32
+	// progress is the last answer; after and keeps are what the first one was: see snapshot.Stream.
+	progress *wire.SnapshotProgress
+	after    []byte
+	keeps    bool
 }
 
 // send sends a part, or says why the peer ended the stream.
@@ -78,10 +85,13 @@ func (s *snapshotStream) await() error {
 		return errEnded
 	}
 	if err == nil {
-		s.written = progress.GetWritten()
+		s.written, s.progress = progress.GetWritten(), progress
 	}
 	return err
 }
+
+// Resume implements snapshot.Stream.
+func (s *snapshotStream) Resume() (after []byte, keeps bool) { return s.after, s.keeps }
 
 // Send implements snapshot.Stream.
 func (s *snapshotStream) Send(ctx context.Context, p snapshot.Fragment) error {
@@ -98,11 +108,13 @@ func (s *snapshotStream) Send(ctx context.Context, p snapshot.Fragment) error {
 }
 
 // Finish implements snapshot.Stream.
-func (s *snapshotStream) Finish(ctx context.Context) error {
+func (s *snapshotStream) Finish(ctx context.Context, progressed func()) error {
 	defer context.AfterFunc(ctx, s.cancel)()
 	err := s.stream.CloseSend()
 	for err == nil {
-		_, err = s.stream.Recv()
+		if _, err = s.stream.Recv(); err == nil {
+			progressed()
+		}
 	}
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -150,7 +162,7 @@ func (s *service) takeSnapshot(
 	if err := proto.Unmarshal(first.GetHeader().GetMessage(), m); err != nil {
 		return fmt.Errorf("%w: header of a range snapshot: %w", ErrFrame, err)
 	}
-	h := snapshot.Header{Range: geo.RangeID(first.GetHeader().GetRange()), Message: m}
+	h := snapshot.Header{Range: geo.RangeID(first.GetHeader().GetRange()), Message: m, Source: first.GetHeader().GetSource()}
 	if m.GetType() != pb.MsgSnap {
 		return fmt.Errorf("%w: header of a range snapshot", ErrFrame)
 	}
@@ -159,13 +171,17 @@ func (s *service) takeSnapshot(
 		return err
 	}
 	defer in.Close()
+	progress := &wire.SnapshotProgress{}
+	if after, keeps := in.Resume(); keeps {
+		progress.Source, progress.After = h.Source, after
+	}
 	for written := uint32(0); ; written++ {
-		if err := stream.Send(&wire.SnapshotProgress{Written: written}); err != nil {
+		if err := stream.Send(progress); err != nil {
 			return err
 		}
 		part, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return in.Finish(stream.Context())
+			return in.Finish(stream.Context(), s.repeat(stream, progress))
 		}
 		if err != nil {
 			return err
@@ -177,6 +193,23 @@ func (s *service) takeSnapshot(
 		fragment := snapshot.Fragment{Number: p.GetNumber(), Last: p.GetLast(), Rows: p.GetRows(), CRC: p.GetCrc()}
 		if err := in.Send(stream.Context(), fragment); err != nil {
 			return err
+		}
+		progress = &wire.SnapshotProgress{Written: written + 1}
+	}
+}
+
+// repeatAfter is how often an answer is repeated while the callee makes progress behind the last fragment.
+const repeatAfter = time.Second
+
+// repeat returns what repeats an answer. An error shows at the end of the stream.
+func (s *service) repeat(
+	stream grpc.BidiStreamingServer[wire.SnapshotPart, wire.SnapshotProgress], answer *wire.SnapshotProgress,
+) func() {
+	last := s.t.o.Clock.Mono()
+	return func() {
+		if now := s.t.o.Clock.Mono(); now-last >= repeatAfter {
+			last = now
+			_ = stream.Send(answer)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,10 @@ type Member struct {
 	Refuse, FailFinish error
 	FailFragment       func(snapshot.Fragment) error
 	Write              chan struct{}
+	// After is the key up to which it has rows of any source; it goes on in Finish until Installs is closed, unless that
+	// is nil.
+	After    []byte
+	Installs chan struct{}
 
 	mu        sync.Mutex
 	got       []node.Envelope
@@ -131,8 +136,21 @@ func (s *Snapshot) Send(ctx context.Context, p snapshot.Fragment) error {
 	return nil
 }
 
+// Resume implements snapshot.Stream.
+func (s *Snapshot) Resume() (after []byte, keeps bool) { return s.m.After, s.Header.Source != 0 }
+
 // Finish implements snapshot.Stream.
-func (s *Snapshot) Finish(context.Context) error {
+func (s *Snapshot) Finish(ctx context.Context, progressed func()) error {
+	for waits := s.m.Installs != nil; waits; {
+		progressed()
+		select {
+		case <-s.m.Installs:
+			waits = false
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(poll):
+		}
+	}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.Finished = true

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func testSnapshots(t *testing.T, s *stamp) {
 		sent = append(sent, fragment(i, length, i == 11))
 		require.NoError(t, stream.Send(ctx, sent[i]))
 	}
-	require.NoError(t, stream.Finish(ctx))
+	require.NoError(t, stream.Finish(ctx, func() {}))
 	got := s.members[2].Snapshots()[0]
 	require.True(t, got.Finished)
 	require.EqualValues(t, 1, got.From)
@@ -102,7 +103,7 @@ func testSnapshotEnds(t *testing.T, s *stamp) {
 	m.FailFinish = errors.New("cannot install")
 	stream = s.open()
 	require.NoError(t, stream.Send(ctx, fragment(0, 1000, true)))
-	require.ErrorContains(t, stream.Finish(ctx), "cannot install")
+	require.ErrorContains(t, stream.Finish(ctx, func() {}), "cannot install")
 	stream.Close()
 	s.waitClosed()
 	m.FailFinish = nil
@@ -135,4 +136,33 @@ func testSnapshotFlow(t *testing.T, s *stamp) {
 	require.LessOrEqual(t, sent, fewMax, "fragments in flight")
 	stream.Close()
 	require.False(t, s.waitClosed().Finished)
+}
+
+// The number of the sender's view comes over, and the key behind which the receiver wants the rows; a receiver that
+// keeps nothing, or a sender of an earlier version, has neither. While the receiver installs, the sender learns that it
+// goes on; that nothing changed there needs its own meaning on the way back.
+func testSnapshotResumes(t *testing.T, s *stamp) {
+	ctx, m := t.Context(), s.members[2]
+	old := s.open()
+	_, keeps := old.Resume()
+	require.False(t, keeps)
+	old.Close()
+	h := header()
+	h.Source, m.After, m.Installs = 1<<63+1, []byte("key\x00"), make(chan struct{})
+	stream, err := s.At(1).Snapshot(1, 2, h)
+	require.NoError(t, err)
+	defer stream.Close()
+	after, keeps := stream.Resume()
+	require.True(t, keeps)
+	require.Equal(t, m.After, after)
+	all := m.Snapshots()
+	require.Equal(t, h.Source, all[len(all)-1].Header.Source)
+	require.NoError(t, stream.Send(ctx, fragment(0, 1000, true)))
+	progressed := sync.OnceFunc(func() { close(m.Installs) })
+	require.NoError(t, stream.Finish(ctx, progressed))
+
+	m.Refuse, m.Installs = snapshot.ErrUnneeded, nil
+	_, err = s.At(1).Snapshot(1, 2, h)
+	require.ErrorIs(t, err, snapshot.ErrUnneeded)
+	m.Refuse = nil
 }

@@ -61,7 +61,7 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		"callAway":     testCallAway,
 		"snapshots":    testSnapshots,
 		"snapshotEnds": testSnapshotEnds,
-		"snapshotFlow": testSnapshotFlow,
+		"snapshotFlow": testSnapshotFlow, "snapshotResumes": testSnapshotResumes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &stamp{Network: open(t), t: t, members: map[geo.NodeID]*Member{}}

@@ -592,7 +592,10 @@ type SnapshotHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Range uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
 	// message is the leader's MsgSnap, a raftpb.Message.
-	Message       []byte `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Message []byte `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// source names the one view of the state that the rows are read from; 0: the caller cannot go
+	// on with a snapshot that broke off.
+	Source        uint64 `protobuf:"varint,3,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -639,6 +642,13 @@ func (x *SnapshotHeader) GetMessage() []byte {
 		return x.Message
 	}
 	return nil
+}
+
+func (x *SnapshotHeader) GetSource() uint64 {
+	if x != nil {
+		return x.Source
+	}
+	return 0
 }
 
 // SnapshotPiece: docs/format/snapshot.md.
@@ -713,7 +723,12 @@ func (x *SnapshotPiece) GetCrc() uint32 {
 type SnapshotProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// written is how many fragments are.
-	Written       uint32 `protobuf:"varint,1,opt,name=written,proto3" json:"written,omitempty"`
+	Written uint32 `protobuf:"varint,1,opt,name=written,proto3" json:"written,omitempty"`
+	// In the first answer: source is that of the header if the callee keeps what it has when the
+	// stream breaks off, and after the key up to which it has all rows of that source; empty: none.
+	// The caller sends the rows behind it.
+	Source        uint64 `protobuf:"varint,2,opt,name=source,proto3" json:"source,omitempty"`
+	After         []byte `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -755,6 +770,20 @@ func (x *SnapshotProgress) GetWritten() uint32 {
 	return 0
 }
 
+func (x *SnapshotProgress) GetSource() uint64 {
+	if x != nil {
+		return x.Source
+	}
+	return 0
+}
+
+func (x *SnapshotProgress) GetAfter() []byte {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
 var File_stamp_transport_wire_stamp_proto protoreflect.FileDescriptor
 
 const file_stamp_transport_wire_stamp_proto_rawDesc = "" +
@@ -789,17 +818,20 @@ const file_stamp_transport_wire_stamp_proto_rawDesc = "" +
 	"\telsewhere\x18\x04 \x01(\x04R\telsewhere\"\x81\x01\n" +
 	"\fSnapshotPart\x129\n" +
 	"\x06header\x18\x01 \x01(\v2!.antipode.stamp.v1.SnapshotHeaderR\x06header\x126\n" +
-	"\x05piece\x18\x02 \x01(\v2 .antipode.stamp.v1.SnapshotPieceR\x05piece\"@\n" +
+	"\x05piece\x18\x02 \x01(\v2 .antipode.stamp.v1.SnapshotPieceR\x05piece\"X\n" +
 	"\x0eSnapshotHeader\x12\x14\n" +
 	"\x05range\x18\x01 \x01(\rR\x05range\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\fR\amessage\"a\n" +
+	"\amessage\x18\x02 \x01(\fR\amessage\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\x04R\x06source\"a\n" +
 	"\rSnapshotPiece\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
 	"\x04last\x18\x02 \x01(\bR\x04last\x12\x12\n" +
 	"\x04rows\x18\x03 \x01(\fR\x04rows\x12\x10\n" +
-	"\x03crc\x18\x04 \x01(\aR\x03crc\",\n" +
+	"\x03crc\x18\x04 \x01(\aR\x03crc\"Z\n" +
 	"\x10SnapshotProgress\x12\x18\n" +
-	"\awritten\x18\x01 \x01(\rR\awritten*c\n" +
+	"\awritten\x18\x01 \x01(\rR\awritten\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\x04R\x06source\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\fR\x05after*c\n" +
 	"\tCallError\x12\b\n" +
 	"\x04NONE\x10\x00\x12\n" +
 	"\n" +

@@ -51,8 +51,9 @@ type StampClient interface {
 	ReadChunk(ctx context.Context, in *ReadRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ChunkPart], error)
 	// Snapshot carries a range snapshot to the callee. The first part is the header; the
 	// callee answers that it takes it, with 0 fragments written, or ends the stream. Each
-	// fragment is answered when it is written. The caller's half ends behind the last fragment; the
-	// stream ends with OK when the snapshot is installed, durably.
+	// fragment is answered when it is written. The caller's half ends behind the last fragment; then
+	// the last answer is repeated while the callee fetches payload, and the stream ends with OK when
+	// the snapshot is installed, durably.
 	Snapshot(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SnapshotPart, SnapshotProgress], error)
 	// Call asks a node of the same stamp. The first part has method and length; the data
 	// of the second is the request, there is none where length is 0. The callee acts only
@@ -182,8 +183,9 @@ type StampServer interface {
 	ReadChunk(*ReadRequest, grpc.ServerStreamingServer[ChunkPart]) error
 	// Snapshot carries a range snapshot to the callee. The first part is the header; the
 	// callee answers that it takes it, with 0 fragments written, or ends the stream. Each
-	// fragment is answered when it is written. The caller's half ends behind the last fragment; the
-	// stream ends with OK when the snapshot is installed, durably.
+	// fragment is answered when it is written. The caller's half ends behind the last fragment; then
+	// the last answer is repeated while the callee fetches payload, and the stream ends with OK when
+	// the snapshot is installed, durably.
 	Snapshot(grpc.BidiStreamingServer[SnapshotPart, SnapshotProgress]) error
 	// Call asks a node of the same stamp. The first part has method and length; the data
 	// of the second is the request, there is none where length is 0. The callee acts only
