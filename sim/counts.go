@@ -79,11 +79,12 @@ type Counts struct {
 	QueueHidingKept, QueueHidingLost uint64
 	// Receivers that began, and how often one did while that of an earlier term still ran.
 	ReceiverStarted, ReceiversAtOnce uint64
-	// Range snapshots installed, and broken off on their way; replicas found lost, begun again
-	// under another id, and promoted, some of them under an id that is the number of another
-	// node; nodes that took no writes for want of room; nodes that found their clock wrong, and
+	// Range snapshots installed, broken off on their way, and gone on with by the key of a row; leaders that slowed the
+	// writers of a range for one; replicas found lost, begun again under another id, and promoted, some of them under
+	// an id that is the number of another node; nodes that took no writes for want of room; nodes that found their clock wrong, and
 	// transfers of leadership, because of that or since a node drained.
-	Snapshot, SnapshotBroken, ReplicaLost, Rebuilding, Promoted, PromotedForeign, ReadOnly, ClockOff, Transferred uint64
+	Snapshot, SnapshotBroken, SnapshotResumed, WritesSlowed                             uint64
+	ReplicaLost, Rebuilding, Promoted, PromotedForeign, ReadOnly, ClockOff, Transferred uint64
 	// Reads of a damaged chunk that another node served; rounds of repair that copied chunks from
 	// a peer; stores that a node found damaged while it ran.
 	ReadElsewhere, Repaired, StoreQuarantined uint64

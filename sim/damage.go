@@ -191,6 +191,8 @@ func (m *member) onEvent(e node.Event) {
 	switch e.Kind {
 	case node.ChunksRepaired:
 		s.counts.Repaired++
+	case node.WritesSlowed:
+		s.counts.WritesSlowed++
 	case node.ClockOff:
 		s.counts.ClockOff++
 	case node.LeaderTransferred:

@@ -27,8 +27,9 @@ type disk struct {
 // Unwrap implements vfs.FS.
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-// roomPlain is the room on a disk, and roomFull what is left of it: for nothing, or some of what room.Level lists.
-const roomPlain = 64 << 30
+// roomPlain is the room on a disk, and roomFull what is left of it: for nothing, or some of what room.Level lists. What is
+// free beside the reserve is so little that logs behind range snapshots come to their bounds.
+const roomPlain = 1<<30 + 64<<10
 
 var roomFull = [...]uint64{400 << 20, 200 << 20, 64 << 20} //nolint:gochecknoglobals // A table, never written.
 

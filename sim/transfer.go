@@ -34,6 +34,10 @@ func (t *network) Snapshot(from, to geo.NodeID, h snapshot.Header) (snapshot.Str
 		return nil, err
 	}
 	tr.in = in
+	if after, _ := in.Resume(); len(after) > 0 {
+		t.l.s.counts.SnapshotResumed++
+		t.l.s.event("%s snapshot %d>%d goes on behind %x", t.l.name, from, to, after)
+	}
 	t.transfers = append(t.transfers, tr)
 	return tr, nil
 }
@@ -69,12 +73,15 @@ func (tr *transfer) Send(ctx context.Context, p snapshot.Fragment) error {
 	return tr.in.Send(ctx, p)
 }
 
+// Resume implements snapshot.Stream.
+func (tr *transfer) Resume() (after []byte, keeps bool) { return tr.in.Resume() }
+
 // Finish implements snapshot.Stream: see snapshot.Incoming.Finish.
-func (tr *transfer) Finish(ctx context.Context) error {
+func (tr *transfer) Finish(ctx context.Context, progressed func()) error {
 	if err := tr.cross(); err != nil {
 		return err
 	}
-	if err := tr.in.Stage(ctx); err != nil {
+	if err := tr.in.Stage(ctx, progressed); err != nil {
 		return err
 	}
 	for {
