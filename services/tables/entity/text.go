@@ -1,9 +1,6 @@
 package entity
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "math/bits"
 
 // text is valid UTF-8 in either form.
 type text interface{ ~string | ~[]byte }
@@ -35,23 +32,29 @@ func UTF16Len[T text](s T) int {
 	return n
 }
 
-// word loads eight bytes; for OnesCount the order does not matter.
+// word loads eight bytes at once, the first one lowest.
 func word[T text](s T, i int) uint64 {
-	var b [8]byte
-	copy(b[:], s[i:i+8])
-	return binary.LittleEndian.Uint64(b[:])
+	s = s[i : i+8]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // Compare orders two texts by UTF-16 code units and returns -1, 0 or +1. Bytes of
 // UTF-8 give the same order but for one case: characters above U+FFFF are surrogates
 // in UTF-16 and so sort below U+E000 to U+FFFF.
 func Compare[A, B text](a A, b B) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		x, y := a[i], b[i]
-		if x == y {
-			continue
+	n, i := min(len(a), len(b)), 0
+	for ; i+8 <= n; i += 8 {
+		if differ := word(a, i) ^ word(b, i); differ != 0 {
+			i += bits.TrailingZeros64(differ) / 8
+			break
 		}
+	}
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	if i < n {
+		x, y := a[i], b[i]
 		less := x < y
 		if x >= 0xee && y >= 0xee && (x >= 0xf0) != (y >= 0xf0) {
 			less = !less
