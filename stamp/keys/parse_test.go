@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"encoding/hex"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -27,6 +28,43 @@ func TestStringRoundTrip(t *testing.T) {
 			_, _, err := CutString(b[:n])
 			require.ErrorIs(t, err, ErrMalformed)
 		}
+	})
+}
+
+// Characters that are not stored as they are do not escape notice wherever they stand.
+func TestStringAtAnyPlace(t *testing.T) {
+	for n := range 20 {
+		for _, odd := range []string{"\x00", "é", "😀"} {
+			s := strings.Repeat("a", n) + odd + "b"
+			got, rest, err := CutString(AppendString(nil, s))
+			require.NoError(t, err)
+			require.Equal(t, s, got)
+			require.Empty(t, rest)
+		}
+	}
+}
+
+// A Cutter cuts what CutString cuts, and the strings that it gave before stay as they were.
+func TestCutter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c Cutter
+		var want, got []string
+		for range rapid.IntRange(1, 60).Draw(t, "strings") {
+			s := rapid.OneOf(text(), rapid.StringMatching("[ -~]{0,40}"), rapid.SampledFrom([]string{"", strings.Repeat("x", 1000), strings.Repeat("x", chunkMax+1)})).Draw(t, "string")
+			b := append(AppendString(nil, s), "tail"...)
+			if rapid.IntRange(0, 9).Draw(t, "damage") == 0 {
+				b = b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")]
+			}
+			plain, wantRest, wantErr := CutString(b)
+			s, rest, err := c.CutString(b)
+			require.Equal(t, plain, s)
+			require.Equal(t, wantRest, rest)
+			require.Equal(t, wantErr, err)
+			want, got = append(want, strings.Clone(plain)), append(got, s)
+			clear(b)
+		}
+		require.Equal(t, want, got)
+		require.Less(t, c.chunk.Cap(), 2*chunkMax)
 	})
 }
 

@@ -1,8 +1,10 @@
 package keys
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -48,38 +50,76 @@ func appendUnit(dst []byte, u rune) []byte {
 
 // CutString decodes one string from the front of b and returns the rest.
 func CutString(b []byte) (s string, rest []byte, err error) {
-	for i := 0; i < len(b); i++ {
-		if b[i] != 0 {
-			continue
+	stored, rest, err := cutStored(b)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case isASCII(stored):
+		return string(stored), rest, nil
+	}
+	s, err = decodeString(stored)
+	return s, rest, err
+}
+
+// chunkMax bounds the memory that a Cutter takes at once.
+const chunkMax = 4096
+
+// Cutter decodes strings for somebody who drops most of them: they share memory, so that few are allocated one by one. A
+// string that is kept keeps up to chunkMax bytes of others.
+type Cutter struct{ chunk strings.Builder }
+
+// CutString is the function of that name.
+func (c *Cutter) CutString(b []byte) (s string, rest []byte, err error) {
+	stored, rest, err := cutStored(b)
+	if err != nil || !isASCII(stored) {
+		return CutString(b)
+	}
+	if c.chunk.Cap()-c.chunk.Len() < len(stored) {
+		next := max(len(stored), min(2*c.chunk.Cap(), chunkMax))
+		c.chunk = strings.Builder{} // The strings in the old one stay.
+		c.chunk.Grow(next)
+	}
+	start := c.chunk.Len()
+	c.chunk.Write(stored)
+	return c.chunk.String()[start:], rest, nil
+}
+
+// cutStored cuts the stored form of one string from the front of b, without its end.
+func cutStored(b []byte) (stored, rest []byte, err error) {
+	for i := 0; ; i += 2 {
+		n := bytes.IndexByte(b[i:], 0)
+		if n < 0 || i+n+1 >= len(b) {
+			return nil, nil, ErrMalformed
 		}
-		if i+1 >= len(b) {
-			break
-		}
-		switch b[i+1] {
+		switch i += n; b[i+1] {
 		case terminator:
-			s, err = decodeString(b[:i])
-			return s, b[i+2:], err
+			return b[:i], b[i+2:], nil
 		case escape:
-			i++
 		default:
-			return "", nil, ErrMalformed
+			return nil, nil, ErrMalformed
 		}
 	}
-	return "", nil, ErrMalformed
+}
+
+// isASCII reports whether a stored string has neither a zero byte, which is written with one above U+007F, nor a
+// character beyond U+007F: then its text is the same.
+func isASCII(b []byte) bool {
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		if binary.LittleEndian.Uint64(b[i:])&0x8080808080808080 != 0 {
+			return false
+		}
+	}
+	for ; i < len(b); i++ {
+		if b[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }
 
 // decodeString turns escaped CESU-8 back into UTF-8.
 func decodeString(b []byte) (string, error) {
-	plain := true
-	for _, c := range b {
-		if c == 0 || c == 0xed || c >= 0xf0 {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return string(b), nil
-	}
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i++ {
 		switch {
