@@ -153,7 +153,7 @@ func (s *store) query(w http.ResponseWriter, query url.Values, secondary bool) {
 	set, found := &odata.Set{}, 0
 	doc := json.NoMetadata.AppendFeedStart(nil, set)
 	for _, e := range rows[from:to] {
-		if ok, _, err := wanted.Matcher().Match(e); err != nil || !ok {
+		if ok, _, err := wanted.Matcher().Match(&e); err != nil || !ok {
 			continue
 		}
 		if doc, err = json.NoMetadata.AppendEntity(doc, set, odata.InFeed(found), e); err != nil {

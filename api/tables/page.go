@@ -172,29 +172,55 @@ func (p *page) end() {
 func (p *page) fill(ctx context.Context, r kv.Reader, lower, upper []byte) error {
 	p.rows, p.size, p.ahead, p.next, p.spent, p.need = 0, 0, 0, nil, false, 0
 	p.begin()
-	walk := p.keys.Walk()
-	err := tables.Scan(r, lower, upper, func(e tables.Entity) (to []byte, more bool, err error) {
-		first, inside, ok := walk.At(e.PK, e.RK)
-		switch {
-		case !ok:
-			return nil, false, nil
-		case p.spent:
-			p.stop(first)
-			return nil, false, nil
-		case !inside:
-			return p.bound(first), true, p.spend(ctx, seekWork)
+	walk, byValues := p.keys.Walk(), p.keys.IsAll() && p.matcher.ByValues()
+	err := tables.Scan(r, lower, upper, func(row *tables.Row) (to []byte, more bool, err error) {
+		if byValues && !p.spent && p.rows < p.top {
+			if ok, work, err := p.match(row.Values()); err != nil {
+				return nil, false, err
+			} else if !ok { // Its key does not matter.
+				return nil, true, p.spend(ctx, work)
+			}
 		}
-		if more, err := p.add(ctx, e); !more || err != nil {
+		e, err := row.Entity()
+		if err != nil {
 			return nil, false, err
 		}
-		first, jump, ok := walk.Behind(e.RK)
-		if !jump || !ok {
-			return nil, ok, nil
-		}
-		return p.bound(first), true, p.spend(ctx, seekWork)
+		return p.look(ctx, walk, e)
 	})
 	p.end()
 	return err
+}
+
+// look takes or drops a row, and returns where the walk over the ranges of the plan goes on.
+func (p *page) look(ctx context.Context, walk *filter.Walk, e *tables.Entity) (to []byte, more bool, err error) {
+	first, inside, ok := walk.At(e.PK, e.RK)
+	switch {
+	case !ok:
+		return nil, false, nil
+	case p.spent:
+		p.stop(first)
+		return nil, false, nil
+	case !inside:
+		return p.bound(first), true, p.spend(ctx, seekWork)
+	}
+	if more, err := p.add(ctx, e); !more || err != nil {
+		return nil, false, err
+	}
+	first, jump, ok := walk.Behind(e.RK)
+	if !jump || !ok {
+		return nil, ok, nil
+	}
+	return p.bound(first), true, p.spend(ctx, seekWork)
+}
+
+// match reports whether the filter lets a row through, and the work up to now: all of that of a row that is dropped.
+func (p *page) match(e *tables.Entity) (ok bool, work int, err error) {
+	ok, work, err = p.matcher.Match(e)
+	work += rowWork
+	if !ok {
+		work += services.BytesWork(len(e.Props))
+	}
+	return ok, work, err
 }
 
 func (p *page) spend(ctx context.Context, work int) error {
@@ -223,13 +249,12 @@ func (p *page) stopAt(border []byte) error {
 
 // add takes one row within the plan into the page, and reports whether there is room for
 // more.
-func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) {
-	ok, work, err := p.matcher.Match(e)
+func (p *page) add(ctx context.Context, e *tables.Entity) (more bool, err error) {
+	ok, work, err := p.match(e)
 	if err != nil {
 		return false, err
 	}
 	if !ok {
-		work += rowWork + services.BytesWork(len(e.Props))
 		if p.rows == p.top {
 			if p.ahead += work; p.ahead > aheadWork {
 				p.stop(filter.Key{PK: e.PK, RK: e.RK})
@@ -250,7 +275,7 @@ func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) 
 		return false, nil
 	}
 	p.doc.Append(func(b []byte) []byte {
-		b, err = p.codec.AppendEntity(b, p.set, odata.InFeed(p.rows), e)
+		b, err = p.codec.AppendEntity(b, p.set, odata.InFeed(p.rows), *e)
 		return b
 	})
 	if err != nil {
@@ -259,17 +284,17 @@ func (p *page) add(ctx context.Context, e tables.Entity) (more bool, err error) 
 	p.rows++
 	p.size += size
 	list := entity.Read(e.Props)
-	return true, p.spend(ctx, rowWork+work+list.Len()+services.BytesWork(2*len(e.Props)))
+	return true, p.spend(ctx, work+list.Len()+services.BytesWork(2*len(e.Props)))
 }
 
 // room makes room for a row. The first row of a page must be waited for if there is
 // no room.
-func (p *page) room(e tables.Entity) bool {
-	n := p.codec.EntityMax(p.set, e)
+func (p *page) room(e *tables.Entity) bool {
+	n := p.codec.EntityMax(p.set, *e)
 	if p.doc.Fits(n) {
 		return true
 	}
-	n = p.codec.EntityBound(p.set, e)
+	n = p.codec.EntityBound(p.set, *e)
 	if p.doc.Grow(n) {
 		return true
 	}

@@ -34,7 +34,7 @@ func TestPagesWhileRowsChange(t *testing.T) {
 		}
 		stay, got := map[filter.Key]bool{}, []filter.Key{}
 		for _, e := range all {
-			ok, _, err := wanted.Matcher().Match(e)
+			ok, _, err := wanted.Matcher().Match(&e)
 			require.NoError(t, err)
 			stay[filter.Key{PK: e.PK, RK: e.RK}] = ok
 		}

@@ -113,7 +113,7 @@ func TestQueryTwin(t *testing.T) {
 		}
 		want, got := []string{}, []string{}
 		for _, e := range all {
-			ok, _, err := wanted.Matcher().Match(e)
+			ok, _, err := wanted.Matcher().Match(&e)
 			require.NoError(t, err)
 			if ok && allowed.Contains(e.PK, e.RK) {
 				want = append(want, e.PK+"/"+e.RK)

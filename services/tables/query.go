@@ -33,20 +33,19 @@ func Get(get kv.Getter, p keys.Partition, rk string) (Entity, error) {
 
 // Scan walks entities of a table from the keys at or above lower to those below upper, both built
 // by Bound, and calls f for each until it returns false. If f returns a key, the walk continues
-// at or above it; the key must lie ahead. The entity's byte slices are valid during the call
-// only.
-func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool, err error)) error {
+// at or above it; the key must lie ahead. The row, its entity and byte slices are valid during the
+// call only.
+func Scan(r kv.Reader, lower, upper []byte, f func(*Row) (to []byte, more bool, err error)) error {
 	it, err := r.Scan(lower, upper)
 	if err != nil {
 		return err
 	}
-	var rows rowReader
+	var row Row
 	for ok := it.Next(); ok; {
-		e, err := rows.read(it.Key(), it.Value())
 		var to []byte
 		var more bool
-		if err == nil {
-			to, more, err = f(e)
+		if err = row.read(it.Key(), it.Value()); err == nil {
+			to, more, err = f(&row)
 		}
 		if err != nil {
 			_ = it.Close()
@@ -64,33 +63,56 @@ func Scan(r kv.Reader, lower, upper []byte, f func(Entity) (to []byte, more bool
 	return it.Close()
 }
 
-// rowReader reads the rows of a walk as ParseRow does. It decodes a table's name once and a
-// PartitionKey once for each partition, not for each row.
-type rowReader struct {
-	// table and partition are what the row before begins with: up to its generation, and up to
-	// its PartitionKey, which is pk.
+// Row is an entity of a walk. Most rows of a search are dropped by their values: then their keys are not decoded.
+type Row struct {
+	key []byte
+	e   Entity
+
+	// table and partition are what the key decoded last begins with: up to its generation, and up to
+	// its PartitionKey, which is pk. They spare the next ones their decoding.
 	table, partition []byte
 	pk               string
+	rks              keys.Cutter
+
+	touched byte
 }
 
-func (r *rowReader) read(key, value []byte) (Entity, error) {
-	row, same := bytes.CutPrefix(key, r.partition)
+// lineBytes is what a processor reads from memory at once.
+const lineBytes = 64
+
+func (r *Row) read(key, value []byte) (err error) {
+	if len(value) > lineBytes {
+		// Most rows are in no cache of the processor. What a filter looks at is often in the second line, which
+		// so comes at the same time as the first.
+		r.touched ^= value[lineBytes]
+	}
+	r.key = key
+	r.e.Timestamp, r.e.Props, err = parseValue(value)
+	return err
+}
+
+// Values returns the entity without its PartitionKey and RowKey.
+func (r *Row) Values() *Entity {
+	r.e.PK, r.e.RK = "", ""
+	return &r.e
+}
+
+// Entity returns the entity.
+func (r *Row) Entity() (*Entity, error) {
+	row, same := bytes.CutPrefix(r.key, r.partition)
 	if !same || len(r.partition) == 0 {
 		var err error
-		if row, err = r.enter(key); err != nil {
-			return Entity{}, err
+		if row, err = r.enter(r.key); err != nil {
+			return nil, err
 		}
 	}
-	rk, _, err := keys.CutString(row)
-	if err != nil {
-		return Entity{}, err
-	}
-	ts, props, err := parseValue(value)
-	return Entity{PK: r.pk, RK: rk, Timestamp: ts, Props: props}, err
+	rk, _, err := r.rks.CutString(row)
+	r.e.PK, r.e.RK = r.pk, rk
+	return &r.e, err
 }
 
 // enter moves to the partition of key and returns what stands within it.
-func (r *rowReader) enter(key []byte) (row []byte, err error) {
+func (r *Row) enter(key []byte) (row []byte, err error) {
 	rest, same := bytes.CutPrefix(key, r.table)
 	if !same || len(r.table) == 0 {
 		p, _, err := keys.ParsePartition(key)

@@ -16,9 +16,6 @@ type Filter struct {
 	places map[string]int
 }
 
-// fewNames is up to where names are compared one by one.
-const fewNames = 8
-
 type nodeKind byte
 
 const (

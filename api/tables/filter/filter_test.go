@@ -35,7 +35,7 @@ func matches(t *testing.T, text, body string) bool {
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	ok, _, err := f.Matcher().Match(tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
+	ok, _, err := f.Matcher().Match(&tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestMatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := f.Matcher().Match(tables.Entity{Props: []byte{1, 1}}); !errors.Is(err, entity.ErrMalformed) {
+	if _, _, err := f.Matcher().Match(&tables.Entity{Props: []byte{1, 1}}); !errors.Is(err, entity.ErrMalformed) {
 		t.Errorf("malformed list: %v", err)
 	}
 }
@@ -375,12 +375,12 @@ func FuzzParseFilter(f *testing.F) {
 			}
 			return
 		}
-		want, _, err := parsed.Matcher().Match(tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
+		want, _, err := parsed.Matcher().Match(&tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan := parsed.Plan()
-		left, _, _ := plan.Rest.Matcher().Match(tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
+		left, _, _ := plan.Rest.Matcher().Match(&tables.Entity{PK: in.PK, RK: in.RK, Timestamp: stamp, Props: in.Props})
 		if got := plan.Keys.Contains(in.PK, in.RK) && left; got != want {
 			t.Fatalf("%q: %v by its plan, %v by match", s, got, want)
 		}

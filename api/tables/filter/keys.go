@@ -35,7 +35,8 @@ type band struct {
 // All holds every key.
 func All() Keys { return Keys{{rks: every()}} }
 
-func (k Keys) isAll() bool { return len(k) == 1 && k[0].pk == "" && k[0].rks.isEvery() }
+// IsAll reports whether the set holds every key.
+func (k Keys) IsAll() bool { return len(k) == 1 && k[0].pk == "" && k[0].rks.isEvery() }
 
 // partitions holds all rows of these partitions.
 func partitions(pks spans) Keys {
@@ -109,7 +110,7 @@ func (k Keys) complement() Keys {
 // combineKeys combines two sets by a function for the RowKeys of partitions. Where one set
 // decides, it is shared.
 func combineKeys(a, b Keys, op setOperation, rowKeys func(a, b spans) spans) Keys {
-	if len(a) == 0 || b.isAll() {
+	if len(a) == 0 || b.IsAll() {
 		a, b = b, a
 	}
 	switch {
@@ -117,9 +118,9 @@ func combineKeys(a, b Keys, op setOperation, rowKeys func(a, b spans) spans) Key
 		return nil
 	case len(b) == 0:
 		return a
-	case a.isAll() && op == both:
+	case a.IsAll() && op == both:
 		return b
-	case a.isAll():
+	case a.IsAll():
 		return a
 	}
 	var out Keys

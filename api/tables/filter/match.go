@@ -2,6 +2,7 @@ package filter
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"antipode/services"
@@ -12,50 +13,45 @@ import (
 // Matcher applies a filter to one row after the other. It belongs to one page.
 //
 // Invariant: a row costs its properties once and each node of the filter once, however
-// many comparisons name a property: the properties are put in the slots of their names
+// many comparisons name a property: all that the filter names are found
 // before the first of them is compared.
 type Matcher struct {
 	filter *Filter
-	// at says for each slot which of found it is, counted from 1; 0 is none.
-	at []uint8
-	// found are the properties of the row that the filter names.
-	found []foundProperty
+	finder *entity.Finder
 
-	pk, rk string
-	ticks  int64
-	props  []byte
-	// looked: props of this row was walked.
+	// row is the entity, for the time of a Match.
+	row *tables.Entity
+	// looked: the properties of this row were found.
 	looked bool
 	work   int
 	err    error
-}
-
-type foundProperty struct {
-	slot int
-	entity.Property
 }
 
 // Matcher returns a matcher of the filter.
 func (f *Filter) Matcher() *Matcher {
 	m := &Matcher{filter: f}
 	if f != nil {
-		m.at = make([]uint8, len(f.names))
+		m.finder = entity.NewFinder(f.names, f.places)
 	}
 	return m
+}
+
+// ByValues reports whether rows are let through by their values alone, whatever their keys.
+func (m *Matcher) ByValues() bool { return m.filter != nil && !m.filter.root.readsKey() }
+
+// readsKey reports whether a condition has a part of the key in it.
+func (n *node) readsKey() bool {
+	return n.slot == slotPartitionKey || n.slot == slotRowKey || slices.ContainsFunc(n.kids, (*node).readsKey)
 }
 
 // Match reports whether the filter lets the entity through, by the rules of
 // protocol/table.md 11.3, and what finding that out cost, in the unit of services.Budget. An
 // error means that its Props are not a well-formed list.
-func (m *Matcher) Match(e tables.Entity) (ok bool, work int, err error) {
+func (m *Matcher) Match(e *tables.Entity) (ok bool, work int, err error) {
 	if m.filter == nil {
 		return true, 0, nil
 	}
-	for _, p := range m.found {
-		m.at[p.slot] = 0
-	}
-	m.found, m.looked, m.work, m.err = m.found[:0], false, 0, nil
-	m.pk, m.rk, m.ticks, m.props = e.PK, e.RK, int64(e.Timestamp.Ticks()), e.Props
+	m.row, m.looked, m.work, m.err = e, false, 0, nil
 	ok = m.match(m.filter.root)
 	return ok, m.work, m.err
 }
@@ -82,8 +78,8 @@ func (m *Matcher) match(n *node) bool {
 	case nodeLiteral:
 		return n.lit.num != 0
 	case nodeProperty:
-		p, found := m.find(n.slot)
-		return found && p.Type == entity.Boolean && p.Boolean()
+		p := m.find(n.slot)
+		return p != nil && p.Type == entity.Boolean && p.Boolean()
 	}
 	return m.compare(n)
 }
@@ -91,75 +87,41 @@ func (m *Matcher) match(n *node) bool {
 func (m *Matcher) compare(n *node) bool {
 	switch n.slot {
 	case slotPartitionKey:
-		return n.lit.typ == entity.String && n.op.holds(entity.Compare(m.pk, n.lit.text))
+		return n.lit.typ == entity.String && n.op.holds(entity.Compare(m.row.PK, n.lit.text))
 	case slotRowKey:
-		return n.lit.typ == entity.String && n.op.holds(entity.Compare(m.rk, n.lit.text))
+		return n.lit.typ == entity.String && n.op.holds(entity.Compare(m.row.RK, n.lit.text))
 	case slotTimestamp:
-		return n.lit.typ == entity.DateTime && n.op.holds(compareInts(m.ticks, n.lit.num))
+		return n.lit.typ == entity.DateTime && n.op.holds(compareInts(int64(m.row.Timestamp.Ticks()), n.lit.num))
 	}
-	p, found := m.find(n.slot)
-	if !found {
+	p := m.find(n.slot)
+	if p == nil {
 		return false
 	}
 	m.work += services.BytesWork(min(len(p.Value), len(n.lit.text)))
-	return compareStored(p, n.op, n.lit)
+	return compareStored(p, n.op, &n.lit)
 }
 
-// find looks a custom property up; a system property is not one.
-func (m *Matcher) find(slot int) (entity.Property, bool) {
+// find looks a custom property up, nil if the row has none; a system property is not one.
+func (m *Matcher) find(slot int) *entity.Property {
 	if slot < 0 {
-		return entity.Property{}, false
+		return nil
 	}
 	if !m.looked {
-		m.look()
+		var walked int
+		m.looked = true
+		walked, m.err = m.finder.Find(m.row.Props)
+		m.work += walked
 	}
-	i := m.at[slot]
-	if i == 0 {
-		return entity.Property{}, false
-	}
-	return m.found[i-1].Property, true
-}
-
-// look walks the properties of the row until all that the filter names are found.
-func (m *Matcher) look() {
-	m.looked = true
-	r := entity.Read(m.props)
-	left := r.Len()
-	for len(m.found) < len(m.at) {
-		slot, p, ok := m.next(&r)
-		if !ok {
-			break
-		}
-		// Of two properties of one name, which no writer stores, the first one counts.
-		if slot >= 0 && m.at[slot] == 0 {
-			m.found = append(m.found, foundProperty{slot, p})
-			m.at[slot] = uint8(len(m.found)) // At most entity.PropertiesMax: a list counts them in a byte.
-		}
-	}
-	m.work += left - r.Len()
-	m.err = r.Err()
-}
-
-// next returns the next property with its slot: the next that the filter names, where it names few.
-func (m *Matcher) next(r *entity.Reader) (slot int, p entity.Property, ok bool) {
-	if len(m.filter.names) <= fewNames {
-		return r.NextOf(m.filter.names)
-	}
-	p, ok = r.Next()
-	slot, named := m.filter.places[string(p.Name)]
-	if !named {
-		slot = -1
-	}
-	return slot, p, ok
+	return m.finder.Get(slot)
 }
 
 // compareStored compares a stored value with a literal, which is widened to the stored
 // type as in the table of 11.3. Types that do not compare give false for every
 // operator.
-func compareStored(p entity.Property, op comparison, lit literal) bool {
+func compareStored(p *entity.Property, op comparison, lit *literal) bool {
 	switch p.Type {
 	case entity.String:
-		return lit.typ == entity.String && op.holds(entity.Compare(p.Value, lit.text))
+		return lit.typ == entity.String && compareText(p.Value, op, lit.text)
 	case entity.Int32:
 		return lit.typ == entity.Int32 && op.holds(compareInts(int64(p.Int32()), lit.num))
 	case entity.Int64:
@@ -176,7 +138,18 @@ func compareStored(p entity.Property, op comparison, lit literal) bool {
 	return false
 }
 
-func compareDouble(v float64, op comparison, lit literal) bool {
+// compareText takes a shorter way where the order does not matter.
+func compareText(v []byte, op comparison, text string) bool {
+	switch op {
+	case opEq:
+		return string(v) == text
+	case opNe:
+		return string(v) != text
+	}
+	return op.holds(entity.Compare(v, text))
+}
+
+func compareDouble(v float64, op comparison, lit *literal) bool {
 	var w float64
 	switch lit.typ {
 	case entity.Double:

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,21 +43,84 @@ func naive(n *node, pk, rk string, props []byte) bool {
 	case entity.RowKey:
 		p, found = entity.Property{Type: entity.String, Value: []byte(rk)}, true
 	}
-	if n.kind == nodeProperty {
+	switch {
+	case n.kind == nodeProperty:
 		return found && p.Type == entity.Boolean && p.Boolean()
+	case found && p.Type == entity.String && n.lit.typ == entity.String:
+		return n.op.holds(entity.Compare(p.Value, n.lit.text))
 	}
-	return found && compareStored(p, n.op, n.lit)
+	return found && compareStored(&p, n.op, &n.lit)
 }
 
+// drawLiteral draws a literal of any type, often one that drawValues has.
+func drawLiteral(t *rapid.T) literal {
+	switch rapid.IntRange(0, 4).Draw(t, "literal") {
+	case 0:
+		return literal{typ: entity.Int32, num: int64(rapid.IntRange(0, 2).Draw(t, "int"))}
+	case 1:
+		return literal{typ: entity.Int64, num: int64(rapid.IntRange(0, 2).Draw(t, "long"))}
+	case 2:
+		return doubleLiteral(float64(rapid.IntRange(0, 2).Draw(t, "double")))
+	case 3:
+		return boolLiteral(rapid.Bool().Draw(t, "bool"))
+	}
+	return literal{typ: entity.String, text: drawKey(t, "text")}
+}
+
+// drawForm draws types of the properties x0, x1 and so on of a row, in their order, 0 for one that it lacks.
+func drawForm(t *rapid.T) (form []entity.Type, order []int) {
+	types := []entity.Type{0, 0, entity.String, entity.Int32, entity.Int64, entity.Double, entity.Boolean, entity.GUID}
+	for range manyNames {
+		form = append(form, rapid.SampledFrom(types).Draw(t, "type"))
+		order = append(order, len(order))
+	}
+	if rapid.Bool().Draw(t, "shuffled") {
+		order = rapid.Permutation(order).Draw(t, "order")
+	}
+	return form, order
+}
+
+// drawValues draws a row of a form.
+func drawValues(t *rapid.T, form []entity.Type, order []int) []byte {
+	b := entity.Build(nil)
+	for _, i := range order {
+		name, n := fmt.Sprintf("x%d", i), rapid.IntRange(0, 2).Draw(t, "value")
+		var err error
+		switch form[i] {
+		case entity.String:
+			err = b.AddString(name, strings.Repeat(drawKey(t, "text"), []int{1, 1, 100}[n]))
+		case entity.Int32:
+			err = b.AddInt32(name, int32(n))
+		case entity.Int64:
+			err = b.AddInt64(name, int64(n))
+		case entity.Double:
+			err = b.AddDouble(name, float64(n))
+		case entity.Boolean:
+			err = b.AddBoolean(name, n == 0)
+		case entity.GUID:
+			err = b.AddGUID(name, [16]byte{byte(n)})
+		}
+		require.NoError(t, err)
+	}
+	return b.Bytes()
+}
+
+// manyNames are more than the finder compares one by one.
+const manyNames = 16
+
 // One matcher over many rows finds what a search for each comparison finds, with few and
-// with many names, whatever the rows before have left in its slots.
+// with many names, whatever the rows before: mostly they had the same form.
 func TestMatcherTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root := drawNode(t, 3)
+		names := rapid.SampledFrom([]int{1, 3, 2 * manyNames}).Draw(t, "names")
 		var rename func(n *node)
 		rename = func(n *node) {
-			if n.name == "x" {
-				n.name = fmt.Sprintf("x%d", rapid.IntRange(0, 2*fewNames).Draw(t, "name"))
+			if n.name == "x" || n.name == entity.PartitionKey && rapid.Bool().Draw(t, "property") {
+				n.name = fmt.Sprintf("x%d", rapid.IntRange(0, names-1).Draw(t, "name"))
+				if n.kind == nodeCompare {
+					n.lit = drawLiteral(t)
+				}
 			}
 			for _, k := range n.kids {
 				rename(k)
@@ -64,27 +128,42 @@ func TestMatcherTwin(t *testing.T) {
 		}
 		rename(root)
 		m := filterOf(root).Matcher()
-		for range rapid.IntRange(1, 5).Draw(t, "rows") {
-			b := entity.Build(nil)
-			for i := range 2 * fewNames {
-				var err error
-				switch rapid.IntRange(0, 3).Draw(t, "property") {
-				case 0:
-					err = b.AddString(fmt.Sprintf("x%d", i), drawKey(t, "value"))
-				case 1:
-					err = b.AddBoolean(fmt.Sprintf("x%d", i), rapid.Bool().Draw(t, "value"))
-				case 2:
-					err = b.AddInt32(fmt.Sprintf("x%d", i), 1)
-				}
-				require.NoError(t, err)
+		form, order := drawForm(t)
+		for range rapid.IntRange(1, 8).Draw(t, "rows") {
+			switch rapid.IntRange(0, 5).Draw(t, "form") {
+			case 0:
+				form, order = drawForm(t)
+			case 1:
+				form = slices.Clone(form)
+				form[rapid.IntRange(0, manyNames-1).Draw(t, "other")] = entity.Int32
 			}
-			pk, rk := drawKey(t, "pk"), drawKey(t, "rk")
-			got, work, err := m.Match(tables.Entity{PK: pk, RK: rk, Timestamp: stamp, Props: b.Bytes()})
+			props := drawValues(t, form, order)
+			e := tables.Entity{PK: drawKey(t, "pk"), RK: drawKey(t, "rk"), Timestamp: stamp, Props: props}
+			got, work, err := m.Match(&e)
 			require.NoError(t, err)
-			require.Positive(t, work)
-			require.Equal(t, naive(root, pk, rk, b.Bytes()), got, text(root))
+			require.Equal(t, naive(root, e.PK, e.RK, props), got, text(root))
+			_, alone, err := filterOf(root).Matcher().Match(&e)
+			require.NoError(t, err)
+			require.Equal(t, alone, work, "the work does not depend on the rows before, so nor does a page")
+			if m.ByValues() {
+				byValues, _, err := m.Match(&tables.Entity{Timestamp: stamp, Props: props})
+				require.NoError(t, err)
+				require.Equal(t, got, byValues, text(root))
+			}
 		}
 	})
+}
+
+// The shorter way of comparing texts gives what the order of tables gives.
+func TestCompareText(t *testing.T) {
+	texts := []string{"", "a", "aa", "ab", "b", "aaaaaaaaa", "aaaaaaaab", "\ue000", "😀"}
+	for _, a := range texts {
+		for _, b := range texts {
+			for op := opEq; op <= opLe; op++ {
+				require.Equal(t, op.holds(entity.Compare(a, b)), compareText([]byte(a), op, b), "%q %v %q", a, op, b)
+			}
+		}
+	}
 }
 
 // wide is an entity of as many properties as there may be.
@@ -114,7 +193,7 @@ func TestMatchWork(t *testing.T) {
 		require.NoError(t, err, name)
 		m := f.Matcher()
 		for range 3 {
-			_, work, err := m.Match(tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
+			_, work, err := m.Match(&tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
 			require.NoError(t, err)
 			require.Greater(t, work, 0, name)
 			require.Less(t, work, filterBytesMax/4+entity.PropertiesMax+1000, name)
@@ -126,7 +205,7 @@ func TestMatchWork(t *testing.T) {
 	}
 	f, err := Parse(b.String() + "a")
 	require.NoError(t, err)
-	_, work, err := f.Matcher().Match(tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
+	_, work, err := f.Matcher().Match(&tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
 	require.NoError(t, err)
 	require.Less(t, work, filterBytesMax/4)
 }
@@ -150,7 +229,7 @@ func BenchmarkCostliestRow(b *testing.B) {
 			start := time.Now()
 			work := 0
 			for b.Loop() {
-				_, n, err := m.Match(tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
+				_, n, err := m.Match(&tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
 				require.NoError(b, err)
 				work += n
 			}

@@ -182,7 +182,7 @@ func TestPlanTwin(t *testing.T) {
 		f := filterOf(drawNode(t, 3))
 		plan := f.Plan()
 		matches := func(f *Filter, k Key) bool {
-			ok, _, err := f.Matcher().Match(tables.Entity{PK: k.PK, RK: k.RK, Timestamp: stamp, Props: b.Bytes()})
+			ok, _, err := f.Matcher().Match(&tables.Entity{PK: k.PK, RK: k.RK, Timestamp: stamp, Props: b.Bytes()})
 			require.NoError(t, err)
 			return ok
 		}
@@ -213,7 +213,7 @@ func TestPlanOfKeysIsExact(t *testing.T) {
 		require.Nil(t, plan.Rest, "%s leaves %q", text(root), restText(plan))
 		universe := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Key { return drawWhole(t, "key") }), 0, 12).Draw(t, "universe")
 		checkKeys(t, plan.Keys, universe, func(k Key) bool {
-			ok, _, err := f.Matcher().Match(tables.Entity{PK: k.PK, RK: k.RK, Timestamp: stamp, Props: []byte{1, 0}})
+			ok, _, err := f.Matcher().Match(&tables.Entity{PK: k.PK, RK: k.RK, Timestamp: stamp, Props: []byte{1, 0}})
 			require.NoError(t, err)
 			return ok
 		})
@@ -252,9 +252,9 @@ func TestPlanIsBounded(t *testing.T) {
 		require.Equal(t, name != "alternate", plan.Rest != nil, name)
 		for _, k := range []Key{{"p0000", "r0000"}, {"0000", "0000"}, {"0010", "0100"}, {"0100", "0010"}, {"x", "0001"}, {"x", "y"}} {
 			e := tables.Entity{PK: k.PK, RK: k.RK, Timestamp: stamp, Props: []byte{1, 0}}
-			want, _, err := f.Matcher().Match(e)
+			want, _, err := f.Matcher().Match(&e)
 			require.NoError(t, err)
-			left, _, err := plan.Rest.Matcher().Match(e)
+			left, _, err := plan.Rest.Matcher().Match(&e)
 			require.NoError(t, err)
 			require.Equal(t, want, plan.Keys.Contains(k.PK, k.RK) && left, "%s: %q", name, k)
 		}
@@ -368,7 +368,7 @@ func FuzzPlan(f *testing.F) {
 		b := entity.Build(nil)
 		require.NoError(t, b.AddString("x", "a"))
 		matches := func(f *Filter) bool {
-			ok, _, err := f.Matcher().Match(tables.Entity{PK: pk, RK: rk, Timestamp: stamp, Props: b.Bytes()})
+			ok, _, err := f.Matcher().Match(&tables.Entity{PK: pk, RK: rk, Timestamp: stamp, Props: b.Bytes()})
 			require.NoError(t, err)
 			return ok
 		}

@@ -110,7 +110,7 @@ func checkValue(p Property) error {
 	switch n := p.Type.fixedSize(); {
 	case n == 0, n > 0 && len(p.Value) != n:
 		return fmt.Errorf("%w: %d bytes for %s", ErrMalformed, len(p.Value), p.Type)
-	case n > 0 && !p.canonical():
+	case n > 0 && !canonical(p.Type, p.Value):
 		return storageerr.OutOfRangeInput
 	}
 	switch p.Type {

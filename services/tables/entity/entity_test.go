@@ -325,54 +325,6 @@ func TestSizeBoundTwin(t *testing.T) {
 	})
 }
 
-// NextOf finds what Next does, in a list of any types and lengths; of a list that is damaged
-// anywhere it finds nothing else, and reports the fault unless that is in a value it skips.
-func TestNextOfTwin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b := Build(nil)
-		for i := range rapid.IntRange(0, 8).Draw(t, "n") {
-			name, err := strings.Repeat(string(rune('a'+i)), rapid.SampledFrom([]int{1, 2, 127, 128, 200}).Draw(t, "name")), error(nil)
-			switch Type(rapid.IntRange(int(String), int(Binary)).Draw(t, "type")) {
-			case String:
-				err = b.AddString(name, strings.Repeat("v", rapid.SampledFrom([]int{0, 1, 127, 128, 1000}).Draw(t, "value")))
-			case Boolean:
-				err = b.AddBoolean(name, true)
-			case GUID:
-				err = b.AddGUID(name, [16]byte{1})
-			default:
-				err = b.AddDateTime(name, TicksMin)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		list := b.Bytes()
-		damaged := rapid.IntRange(0, 3).Draw(t, "damaged") == 0
-		if damaged {
-			list[rapid.IntRange(0, len(list)-1).Draw(t, "at")] ^= byte(rapid.IntRange(1, 255).Draw(t, "by"))
-			list = list[:rapid.IntRange(0, len(list)).Draw(t, "cut")]
-		}
-		names := []string{"a", strings.Repeat("c", 128), "ee"}
-		all, some := Read(list), Read(list)
-		for p, ok := all.Next(); ok; p, ok = all.Next() {
-			want := slices.Index(names, string(p.Name))
-			if want < 0 {
-				continue
-			}
-			if place, q, ok := some.NextOf(names); !ok || place != want || string(q.Value) != string(p.Value) || q.Type != p.Type {
-				t.Fatalf("%q: %d %q, want %d %q", list, place, q.Value, want, p.Value)
-			}
-		}
-		if _, _, ok := some.NextOf(names); ok && all.Err() == nil || !damaged && some.Err() != nil {
-			t.Fatalf("%q: %v", list, some.Err())
-		}
-		more := Read(append(slices.Clip(list), 0))
-		if _, _, ok := more.NextOf([]string{"none"}); !damaged && (ok || !errors.Is(more.Err(), ErrMalformed)) {
-			t.Fatalf("%q and one byte: %v", list, more.Err())
-		}
-	})
-}
-
 // A.15, A.17: limits of one property, each with its row.
 func TestPropertyLimits(t *testing.T) {
 	for _, tc := range []struct {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 )
 
 // version is the first byte of every property list.
@@ -114,7 +113,7 @@ func (r *Reader) Next() (p Property, ok bool) {
 		p.Value = r.list[r.at : r.at+n : r.at+n]
 		r.at += n
 	}
-	if !p.canonical() {
+	if !canonical(p.Type, p.Value) {
 		return Property{}, r.fail("value out of range")
 	}
 	if r.left--; r.left == 0 {
@@ -125,68 +124,14 @@ func (r *Reader) Next() (p Property, ok bool) {
 	return p, true
 }
 
-// NextOf returns the next property that has one of a few names, and its place among them; ok is false as it
-// is for Next. Properties between are skipped by their lengths: their values are not looked at.
-func (r *Reader) NextOf(names []string) (place int, p Property, ok bool) {
-	for r.left > 0 && r.err == nil {
-		name, next := r.skim()
-		if next == 0 { // A long one, or a fault: that is for Next to report.
-			if p, ok = r.Next(); !ok {
-				return 0, Property{}, false
-			}
-			if place = slices.Index(names, string(p.Name)); place >= 0 {
-				return place, p, true
-			}
-			continue
-		}
-		for i := range names {
-			if string(name) == names[i] {
-				p, ok = r.Next()
-				return i, p, ok
-			}
-		}
-		r.at = next
-		if r.left--; r.left == 0 {
-			r.finish()
-		}
-	}
-	return 0, Property{}, false
-}
-
-// skim returns the name of the next property and the offset behind that, where its lengths are one
-// byte each; 0 if not.
-func (r *Reader) skim() (name []byte, next int) {
-	list, at := r.list, r.at
-	if at+1 >= len(list) || list[at+1] >= 0x80 {
-		return nil, 0
-	}
-	next = at + 2 + int(list[at+1])
-	if next >= len(list) { // No value has no bytes.
-		return nil, 0
-	}
-	name = list[at+2 : next]
-	switch n := Type(list[at]).fixedSize(); {
-	case n > 0:
-		next += n
-	case n < 0 && list[next] < 0x80:
-		next += 1 + int(list[next])
-	default:
-		return nil, 0
-	}
-	if next > len(list) {
-		return nil, 0
-	}
-	return name, next
-}
-
 // canonical reports whether the bytes of a fixed-size value are ones a Builder writes.
-func (p Property) canonical() bool {
-	switch p.Type {
+func canonical(t Type, value []byte) bool {
+	switch t {
 	case Boolean:
-		return p.Value[0] <= 1
+		return value[0] <= 1
 	case DateTime:
-		t := p.DateTime()
-		return t >= TicksMin && t <= TicksMax
+		ticks := int64(binary.LittleEndian.Uint64(value))
+		return ticks >= TicksMin && ticks <= TicksMax
 	}
 	return true
 }
