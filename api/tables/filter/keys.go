@@ -36,7 +36,7 @@ type band struct {
 func All() Keys { return Keys{{rks: every()}} }
 
 // IsAll reports whether the set holds every key.
-func (k Keys) IsAll() bool { return len(k) == 1 && k[0].pk == "" && k[0].rks.isEvery() }
+func (k Keys) IsAll() bool { return len(k) == 1 && k[0].pk == "" && k[0].rks.IsAll() }
 
 // partitions holds all rows of these partitions.
 func partitions(pks spans) Keys {
@@ -110,42 +110,22 @@ func (k Keys) complement() Keys {
 // combineKeys combines two sets by a function for the RowKeys of partitions. Where one set
 // decides, it is shared.
 func combineKeys(a, b Keys, op setOperation, rowKeys func(a, b spans) spans) Keys {
-	if len(a) == 0 || b.IsAll() {
-		a, b = b, a
-	}
-	switch {
-	case len(b) == 0 && op == both:
-		return nil
-	case len(b) == 0:
-		return a
-	case a.IsAll() && op == both:
-		return b
-	case a.IsAll():
-		return a
+	if one, ok := decided(op, a, b); ok {
+		return one
 	}
 	var out Keys
 	var inA, inB, in spans
-	for len(a) > 0 || len(b) > 0 {
-		order := 0
-		switch {
-		case len(b) == 0:
-			order = -1
-		case len(a) == 0:
-			order = 1
-		default:
-			order = entity.Compare(a[0].pk, b[0].pk)
+	merge(a, b, func(b *band) string { return b.pk }, func(at string, a, b *band) {
+		if a != nil {
+			inA = a.rks
 		}
-		var at string
-		if order <= 0 {
-			at, inA, a = a[0].pk, a[0].rks, a[1:]
-		}
-		if order >= 0 {
-			at, inB, b = b[0].pk, b[0].rks, b[1:]
+		if b != nil {
+			inB = b.rks
 		}
 		if now := rowKeys(inA, inB); !now.equal(in) {
 			out, in = append(out, band{at, now}), now
 		}
-	}
+	})
 	return out
 }
 

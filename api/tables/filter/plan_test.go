@@ -16,7 +16,7 @@ import (
 
 // show prints a set of keys of one kind: * is every key, and a key alone stands for itself.
 func (s spans) show() string {
-	if s.isEvery() {
+	if s.IsAll() {
 		return "*"
 	}
 	var out []string

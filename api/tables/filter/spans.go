@@ -24,7 +24,8 @@ type spans []string
 // every holds every key.
 func every() spans { return spans{""} }
 
-func (s spans) isEvery() bool { return len(s) == 1 && s[0] == "" }
+// IsAll reports whether the set is that.
+func (s spans) IsAll() bool { return len(s) == 1 && s[0] == "" }
 
 // compared is the set of keys for which an operator with key on its right is true.
 func compared(op comparison, key string) spans {
@@ -84,21 +85,44 @@ func (o setOperation) holds(a, b bool) bool {
 
 // combine is linear in what it is given. Where one set decides, it is shared.
 func (o setOperation) combine(a, b spans) spans {
-	if len(a) == 0 || b.isEvery() {
-		a, b = b, a
-	}
-	switch {
-	case len(b) == 0 && o == both:
-		return nil
-	case len(b) == 0:
-		return a
-	case a.isEvery() && o == both:
-		return b
-	case a.isEvery():
-		return a
+	if one, ok := decided(o, a, b); ok {
+		return one
 	}
 	out := make(spans, 0, len(a)+len(b))
 	var inA, inB, in bool
+	merge(a, b, func(key *string) string { return *key }, func(at string, a, b *string) {
+		inA, inB = inA != (a != nil), inB != (b != nil)
+		if now := o.holds(inA, inB); now != in {
+			out, in = append(out, at), now
+		}
+	})
+	return slices.Clip(out)
+}
+
+// decided returns the combination of two sets where one of them decides it; ok is false where none does.
+func decided[S interface {
+	~[]E
+	IsAll() bool
+}, E any](op setOperation, a, b S) (one S, ok bool) {
+	if len(a) == 0 || b.IsAll() {
+		a, b = b, a
+	}
+	switch {
+	case len(b) == 0 && op == both:
+		return nil, true
+	case len(b) == 0:
+		return a, true
+	case a.IsAll() && op == both:
+		return b, true
+	case a.IsAll():
+		return a, true
+	}
+	return nil, false
+}
+
+// merge walks through two sets together: it calls f for each key of an element of either, in ascending order, with the
+// elements there, of which one may be nil.
+func merge[E any](a, b []E, key func(*E) string, f func(at string, a, b *E)) {
 	for len(a) > 0 || len(b) > 0 {
 		order := 0
 		switch {
@@ -107,20 +131,18 @@ func (o setOperation) combine(a, b spans) spans {
 		case len(a) == 0:
 			order = 1
 		default:
-			order = entity.Compare(a[0], b[0])
+			order = entity.Compare(key(&a[0]), key(&b[0]))
 		}
+		var ofA, ofB *E
 		var at string
 		if order <= 0 {
-			at, a, inA = a[0], a[1:], !inA
+			at, ofA, a = key(&a[0]), &a[0], a[1:]
 		}
 		if order >= 0 {
-			at, b, inB = b[0], b[1:], !inB
+			at, ofB, b = key(&b[0]), &b[0], b[1:]
 		}
-		if now := o.holds(inA, inB); now != in {
-			out, in = append(out, at), now
-		}
+		f(at, ofA, ofB)
 	}
-	return slices.Clip(out)
 }
 
 // hulls is a set around s of at most n spans: neighbours are taken together.
