@@ -32,11 +32,6 @@ type Shows struct {
 	CacheControl, ContentDisposition, ContentEncoding, ContentLanguage, ContentType string
 }
 
-// Reaches reports whether the signature is good for an entity.
-func (a *Access) Reaches(pk, rk string) bool {
-	return a == nil || a.Keys == nil || a.Keys.Contains(pk, rk)
-}
-
 // OfTable reports whether the signature is good for a table, by any spelling of its name.
 func (a *Access) OfTable(name string) bool {
 	return a == nil || a.OfAccount || keys.TableContainer(name) == keys.TableContainer(a.Table)

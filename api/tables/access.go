@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
+	"antipode/services/tables"
 )
 
 // permissions are the letters of a policy of a table (protocol/table.md 9.3).
@@ -28,10 +29,15 @@ func (b *batch) permitted(in *input, from source) error {
 
 // reached refuses a write of an entity outside of the keys that the signature of the request reaches.
 func (c *call) reached(pk, rk string) error {
-	if c.r.Access.Reaches(pk, rk) {
+	if c.reaches(pk, rk) {
 		return nil
 	}
 	return storageerr.NotAuthorized
+}
+
+// reaches reports whether the signature of the request is good for an entity.
+func (c *call) reaches(pk, rk string) bool {
+	return c.r.Access == nil || c.r.Access.Keys == nil || reachOf(c.r.Access.Keys).Contains(pk, rk)
 }
 
 // reachedByPath is reached for a write that names its entity in the path, before its body is read.
@@ -47,7 +53,11 @@ func (c *call) allowed() filter.Keys {
 	if c.r.Access == nil || c.r.Access.Keys == nil {
 		return filter.All()
 	}
-	k := c.r.Access.Keys
+	return reachOf(c.r.Access.Keys)
+}
+
+// reachOf is the keys that a range of a signature reaches.
+func reachOf(k *tables.KeyRange) filter.Keys {
 	return filter.Between(
 		filter.Edge{PK: k.FromPK, RK: k.FromRK, HasPK: true, HasRK: true},
 		filter.Edge{PK: k.ToPK, RK: k.ToRK, HasPK: !k.Open, HasRK: k.ToRK != ""})

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/services/tables"
 )
 
 // Get and Set Table ACL (protocol/table.md 9.3): what is set is got in the stored form, by HEAD too; faults are faults of
@@ -62,4 +64,27 @@ func TestACL(t *testing.T) {
 		require.Equal(t, none, get())
 	}
 	require.Equal(t, []string{}, r.rows("tbl"))
+}
+
+// Both ends are inside, an empty ToRK is the whole partition, and keys compare as tables order them.
+func TestKeyRange(t *testing.T) {
+	for _, c := range []struct {
+		keys     tables.KeyRange
+		pk, rk   string
+		isInside bool
+	}{
+		{tables.KeyRange{Open: true}, "", "", true},
+		{tables.KeyRange{FromPK: "b", FromRK: "2", Open: true}, "b", "2", true},
+		{tables.KeyRange{FromPK: "b", FromRK: "2", Open: true}, "b", "1", false},
+		{tables.KeyRange{FromPK: "b", FromRK: "2", Open: true}, "c", "", true},
+		{tables.KeyRange{FromPK: "b", Open: true}, "a", "9", false},
+		{tables.KeyRange{ToPK: "b"}, "b", "9", true},
+		{tables.KeyRange{ToPK: "b"}, "c", "", false},
+		{tables.KeyRange{ToPK: "b", ToRK: "2"}, "b", "2", true},
+		{tables.KeyRange{ToPK: "b", ToRK: "2"}, "b", "3", false},
+		{tables.KeyRange{ToPK: "b", ToRK: "2"}, "a", "3", true},
+		{tables.KeyRange{FromPK: "\U00010000", ToPK: "\ue000"}, "\U00010001", "", true},
+	} {
+		require.Equal(t, c.isInside, reachOf(&c.keys).Contains(c.pk, c.rk), "%+v %q %q", c.keys, c.pk, c.rk)
+	}
 }

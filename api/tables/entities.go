@@ -95,7 +95,7 @@ const createdBytes = 1024
 
 // getEntity is the point GET (protocol/table.md 9.6).
 func (c *call) getEntity() (a answer, err error) {
-	if !c.r.Access.Reaches(c.in.res.PK, c.in.res.RK) {
+	if !c.reaches(c.in.res.PK, c.in.res.RK) {
 		return a, storageerr.ResourceNotFound
 	}
 	var e tables.Entity
