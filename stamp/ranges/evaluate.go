@@ -92,7 +92,7 @@ func (r *Range) evaluate(now time.Duration) {
 			}
 		}
 		if s == nil {
-			s = &spell{clock: r.o.Clock, began: r.o.Clock.Now()}
+			s = &spell{clock: r.o.Clock, began: r.o.Clock.Now(), reads: r.o.State.Reads()}
 		}
 		before := len(r.inflight)
 		r.propose(batch, wall, now, s)

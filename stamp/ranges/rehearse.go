@@ -16,8 +16,8 @@ import (
 //
 //   - a pass evaluates the commands of a range for evaluateMax and one command. The others follow in the next passes, in
 //     their order.
-//   - where that was not enough, and each command took coldCommand, rows are read from a disk. From then on a command that
-//     is Rehearsed is evaluated once on the goroutine of its caller first, for what it reads, so that the scheduler
+//   - where that was not enough, and the commands took coldCommand each and waited for the disk, rows are in no cache. From
+//     then on a command that is Rehearsed is evaluated once on the goroutine of its caller first, for what it reads, so that the scheduler
 //     finds it in memory. Those that wait already go back to their callers for that, once.
 //
 // What a rehearsal finds is dropped, so that it decides nothing. While rows are in memory it costs one comparison.
@@ -27,6 +27,8 @@ const (
 	evaluateMax = 10 * time.Millisecond
 	// coldCommand is how long a command takes that reads from a disk: several times what others take.
 	coldCommand = 100 * time.Microsecond
+	// coldShare is of how many commands one reads from the disk at least.
+	coldShare = 4
 	// coldFor is how long commands are rehearsed after the last one that read from a disk, in running time.
 	coldFor = time.Second
 	// rehearsalsMax bounds those of a range that go on at once: each may block a thread.
@@ -80,11 +82,11 @@ func (r *Range) rehearse(ctx context.Context, cmd Command) error {
 	if !r.Leading() {
 		return ErrNotLeader
 	}
-	began := r.o.Clock.Now()
+	began, reads := r.o.Clock.Now(), r.o.State.Reads()
 	apart := &Range{o: r.o, Machine: r.Machine}
 	apart.resetOverlay()
 	_ = cmd.Evaluate(&Tx{r: apart, g: &group{}, now: began, passBegan: r.o.Clock.Mono()})
-	if r.o.Clock.Now().Sub(began) >= coldCommand {
+	if r.o.Clock.Now().Sub(began) >= coldCommand && r.o.State.Reads() > reads {
 		r.foundCold()
 	}
 	if ctx.Err() != nil {
@@ -107,6 +109,7 @@ type spell struct {
 	began    time.Time
 	commands int
 	took     time.Duration
+	reads    uint64 // of the state store, before
 	// dropped: Raft takes no entries now. The commands wait for more than the next pass.
 	dropped bool
 }
@@ -119,7 +122,9 @@ func (s *spell) over() bool {
 
 // rest leaves the commands that wait to the next passes, or to rehearsals.
 func (r *Range) rest(s *spell) {
-	if s.took/time.Duration(s.commands) >= coldCommand {
+	// A machine that is busy makes commands slow, too, and others read. One command in some reads, where rows are not there.
+	read := r.o.State.Reads() - s.reads
+	if s.took/time.Duration(s.commands) >= coldCommand && read > 0 && read >= uint64(s.commands/coldShare) {
 		r.foundCold()
 		r.giveBack()
 	}

@@ -36,7 +36,8 @@ type Store struct {
 	fs   vfs.FS
 	dir  string
 
-	wiped wiped // see reclaim.go
+	wiped wiped         // see reclaim.go
+	reads atomic.Uint64 // see Reads
 
 	// failure is the first error that took the store out of service.
 	failure atomic.Pointer[error]
@@ -85,6 +86,7 @@ func Open(dir string, o Options) (*Store, error) {
 	// With the WAL off a flushable ingest is not durable when it returns.
 	p.Experimental.DisableIngestAsFlushable = func() bool { return true }
 	s := &Store{opts: p, fs: o.FS, dir: dir}
+	p.FS = readFS{o.FS, &s.reads}
 	p.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) {
 			p.Logger.Errorf("background error: %s", err)
