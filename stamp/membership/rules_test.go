@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/stamp/feature"
 	"antipode/stamp/replica"
 )
 
@@ -161,10 +162,10 @@ func TestIdentityIsKnown(t *testing.T) {
 	d := Identity{Phase: Forgotten, Replica: 3, Nonce: 7}
 	_, err := parseIdentity(d.encode(nil))
 	require.NoError(t, err)
-	for _, p := range []Phase{0, Forgotten + 1} {
+	for p, want := range map[Phase]error{0: ErrIdentity, Forgotten + 1: feature.ErrLater} {
 		d.Phase = p
 		_, err := parseIdentity(d.encode(nil))
-		require.ErrorIs(t, err, ErrIdentity)
+		require.ErrorIs(t, err, want)
 	}
 	members := voters(replica.Member{ID: 7, Node: 3})
 	require.EqualValues(t, 7, NewIdentity(3, 1, true, members).Replica)

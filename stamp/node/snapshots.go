@@ -88,9 +88,6 @@ func (s snapshotted) Slowed(id geo.RangeID, to geo.ReplicaID, slowed bool, reaso
 	s.n.event(e)
 }
 
-func (s snapshotted) Room() (free uint64, known bool) {
-	size, free, reserve := s.n.Disk()
-	return free - min(free, reserve+roomMore), size > 0
-}
+func (s snapshotted) Room() (free uint64, known bool) { return s.n.room.Spare() }
 
 func (s snapshotted) Wake() { s.n.Wake() }

@@ -424,6 +424,8 @@ func TestHeir(t *testing.T) {
 type taken struct{ installed bool }
 
 func (*taken) Offer() (*pb.Snapshot, error) { return nil, errors.New("it sends none") }
+func (*taken) Begin(*pb.Snapshot) error     { return nil }
+func (*taken) Ended() bool                  { return true }
 func (*taken) Install(*pb.Snapshot) error   { return nil }
 func (s *taken) Installed() error {
 	s.installed = true

@@ -210,3 +210,23 @@ func TestDamage(t *testing.T) {
 	require.NoError(t, d.MkdirAll("node/state", 0o755))
 	require.NoError(t, damage.Mark(d, "node"))
 }
+
+// What may be used beside the reserve leaves a disk that counts as having room.
+func TestSpare(t *testing.T) {
+	d := newWorld()
+	w := d.open()
+	d.left = 5 * reserve
+	spare, known := w.Spare()
+	require.True(t, known)
+	d.left -= spare
+	w.Check()
+	require.Equal(t, room.Plenty, w.Level())
+	spare, _ = w.Spare()
+	require.Zero(t, spare)
+	d.left = reserve / 2
+	spare, _ = w.Spare()
+	require.Zero(t, spare)
+	d.absent = true
+	_, known = w.Spare()
+	require.False(t, known)
+}

@@ -169,3 +169,9 @@ func (w *Watch) Disk() (size, free, reserve uint64) {
 	usage, _ := w.o.FS.GetDiskUsage(w.o.Dir) // Zero with an error.
 	return usage.TotalBytes, usage.AvailBytes, w.o.ReserveBytes
 }
+
+// Spare is how much may be used before the disk counts as full, were it full before; known is false if that is not known.
+func (w *Watch) Spare() (free uint64, known bool) {
+	size, free, reserve := w.Disk()
+	return free - min(free, reserve+roomMore), size > 0
+}

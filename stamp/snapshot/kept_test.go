@@ -20,7 +20,9 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
+	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -76,9 +78,12 @@ type receiver struct {
 	fetched map[extent.Ref]bool
 }
 
+// valueVersion is what values begin with: no later version wrote them.
+const valueVersion = 1
+
 // chunkOf is the chunk that a row of these tests names.
 func chunkOf(key, value []byte) extent.Ref {
-	return extent.NewRef(extent.ChunkID{1}, append(bytes.Clone(key), value[0]))
+	return extent.NewRef(extent.ChunkID{1}, append(bytes.Clone(key), value[1]))
 }
 
 func newReceiver(t require.TestingT, fs *vfs.MemFS, c *clock.Manual) *receiver {
@@ -90,6 +95,7 @@ func newReceiver(t require.TestingT, fs *vfs.MemFS, c *clock.Manual) *receiver {
 	ctx, end := context.WithCancel(context.Background())
 	fetched := map[extent.Ref]bool{}
 	m := NewManager(ctx, Options{
+		Room: room.New(room.Options{FS: fs, Dir: "to"}),
 		Node: here{r: r, fetched: fetched}, FS: fs, Dir: "snap", State: s, Chunks: noChunks{}, Clock: c, Go: func(f func()) { f() },
 		RowChunks: func(_ geo.RangeID, key, value []byte) ([]extent.Ref, error) {
 			return []extent.Ref{chunkOf(key, value)}, nil
@@ -120,9 +126,12 @@ func sourceOf(s *state.Store, number, term, index uint64) *source {
 // what was kept is not sent again.
 func TestRowsOfTwoViewsNeverMix(t *testing.T) {
 	spans := ranges.Spans(testRange)
-	keys := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) []byte {
-		prefix := spans[rapid.IntRange(0, 1).Draw(rt, "span")].Lower
-		return append(bytes.Clone(prefix), rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(rt, "rest")...)
+	places := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) []byte {
+		rest := rapid.SliceOfN(rapid.Byte(), 0, 3).Draw(rt, "rest")
+		if rapid.Bool().Draw(rt, "of clients") {
+			return append(bytes.Clone(spans[1].Lower), rest...)
+		}
+		return keys.Received(testRange, geo.Location(fmt.Sprintf("%x", rest)), 1)
 	}), 3, 8)
 	const (
 		fragment = iota // the next one comes
@@ -134,7 +143,7 @@ func TestRowsOfTwoViewsNeverMix(t *testing.T) {
 	)
 	steps := rapid.SliceOfN(rapid.SampledFrom([]int{fragment, fragment, fragment, breaks, breaks, restarts, crashes, view, term}), 0, 20)
 	rapid.Check(t, func(rt *rapid.T) {
-		rows, todo, seed := keys.Draw(rt, "keys"), steps.Draw(rt, "steps"), rapid.Uint64().Draw(rt, "seed")
+		rows, todo, seed := places.Draw(rt, "keys"), steps.Draw(rt, "steps"), rapid.Uint64().Draw(rt, "seed")
 		from, err := state.Open("from", state.Options{FS: vfs.NewMem()})
 		require.NoError(rt, err)
 		c := clock.NewManual(time.Unix(1, 0))
@@ -146,7 +155,7 @@ func TestRowsOfTwoViewsNeverMix(t *testing.T) {
 			generation++
 			for _, k := range rows {
 				if rng.IntN(5) > 0 {
-					require.NoError(rt, b.Set(k, bytes.Repeat([]byte{generation}, fragmentBytesMax/2+1)))
+					require.NoError(rt, b.Set(k, append([]byte{valueVersion}, bytes.Repeat([]byte{generation}, fragmentBytesMax/2)...)))
 				} else {
 					require.NoError(rt, b.Delete(k))
 				}
