@@ -297,7 +297,7 @@ func TestR5ReadBehindALargeCommit(t *testing.T) {
 	lead := s.leased()
 	id := lead.Leader()
 	var acked int
-	for range 3 {
+	for range 2 { // More is not on its way to a follower at once.
 		lead.Submit(&heavy{}, func(err error) {
 			if err == nil {
 				acked++
@@ -312,7 +312,7 @@ func TestR5ReadBehindALargeCommit(t *testing.T) {
 			lead.Confirm(func(err error) {
 				v, _, getErr := lead.State().Get(counterKey())
 				require.NoError(t, errors.Join(err, getErr))
-				require.EqualValues(t, 3, counterOf(v))
+				require.EqualValues(t, 2, counterOf(v))
 			})
 			_, _ = lead.ReadLeased(func(ranges.State) error {
 				t.Error("it reads from a state that is behind")
@@ -321,7 +321,7 @@ func TestR5ReadBehindALargeCommit(t *testing.T) {
 			_, err := s.nodes[id].Pass()
 			require.NoError(t, err)
 		}
-		return acked == 3
+		return acked == 2
 	})
 	require.True(t, seen, "all was applied at once")
 }
