@@ -200,8 +200,10 @@ func (s rangeSnapshots) Installed() error {
 
 // StepArrived passes the snapshots to Raft whose state and payload are here. They hold
 // committed entries, which every later leader has too. So if the leader has changed, its
-// replica and term replace those of the sender: a transfer outlives the term in which it began.
+// replica and term replace those of the sender: a transfer outlives the term in which it began. What broke off and did
+// not go on for long is removed.
 func (m *Manager) StepArrived(now time.Duration) {
+	m.dropKept(now)
 	for _, in := range m.pass.arrived {
 		m.installing[in.id] = in
 		rep := m.o.Node.Range(in.id).Replica()

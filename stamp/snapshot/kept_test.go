@@ -198,7 +198,7 @@ func TestRowsOfTwoViewsNeverMix(t *testing.T) {
 			case breaks:
 				in.Close()
 				c.Advance(keptMax / 40)
-				to.m.BeginPass()
+				to.m.StepArrived(c.Mono())
 				had := acknowledged
 				open()
 				require.Equal(rt, had, acknowledged, "it kept all that came")
@@ -287,16 +287,16 @@ func TestKeptIsRemoved(t *testing.T) {
 
 	require.Empty(t, send(asIs))
 	c.Advance(keptMax - 1)
-	to.m.BeginPass()
+	to.m.StepArrived(c.Mono())
 	require.True(t, staged())
 	require.NotEmpty(t, send(asIs), "it went on")
 	to.close(t)
 	to = newReceiver(t, to.fs, c)
 	c.Advance(keptMax - 1)
-	to.m.BeginPass()
+	to.m.StepArrived(c.Mono())
 	require.True(t, staged())
 	c.Advance(1)
-	to.m.BeginPass()
+	to.m.StepArrived(c.Mono())
 	require.False(t, staged())
 
 	src.header.Source = 0

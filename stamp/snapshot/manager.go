@@ -183,7 +183,6 @@ func (m *Manager) Reserve(id geo.RangeID) (release func(), ok bool) {
 
 // BeginPass takes the transfers that arrived or ended since the last pass.
 func (m *Manager) BeginPass() {
-	m.dropKept(m.o.Clock.Mono())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pass.arrived, m.pass.ended = m.arrived, m.ended

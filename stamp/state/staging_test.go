@@ -33,7 +33,7 @@ func rowsOf(t require.TestingT, g scanner, lower, upper string) []string {
 
 // A finished staging replaces exactly its spans, whatever was there and wherever it lay
 // (memtable or tables), is durable when Ingest returns, and survives compactions; a
-// snapshot opened before goes on to see what was there.
+// snapshot opened before goes on to see what was there. It may be cut and gone on with anywhere.
 func TestIngestReplacesSpans(t *testing.T) {
 	spans := func() []Span {
 		return []Span{{[]byte("b"), []byte("c")}, {[]byte("e"), []byte("g")}}
@@ -49,6 +49,8 @@ func TestIngestReplacesSpans(t *testing.T) {
 		olds := rapid.SliceOfN(rapid.MapOf(begins("a", "b", "c", "e", "f", "g"), rapid.String()), 0, 3).Draw(rt, "old")
 		flushes := rapid.SliceOfN(rapid.Bool(), len(olds), len(olds)).Draw(rt, "flush")
 		staged := rapid.MapOf(begins("b", "e", "f"), rapid.String()).Draw(rt, "new")
+		tableBytes := rapid.SampledFrom([]uint64{1, stagedTableBytes}).Draw(rt, "table") // With 1 a table for each row.
+		cuts := rapid.SliceOfN(rapid.Bool(), 1, 5).Draw(rt, "cuts")
 
 		fs := vfs.NewCrashableMem()
 		s, err := Open("state", Options{FS: fs})
@@ -72,9 +74,19 @@ func TestIngestReplacesSpans(t *testing.T) {
 		require.NoError(rt, fs.MkdirAll("staged", 0o755))
 		g, err := s.NewStaging("staged", spans())
 		require.NoError(rt, err)
-		g.bytes = 1 // A table for each row.
-		for _, k := range sorted(staged) {
+		g.bytes = tableBytes
+		for i, k := range sorted(staged) {
 			require.NoError(rt, g.Add([]byte(k), []byte(staged[k])))
+			if cuts[i%len(cuts)] {
+				require.NoError(rt, g.Cut())
+				require.Equal(rt, k, string(g.Position().Last))
+				total := g.Bytes()
+				g, err = s.ResumeStaging("staged", spans(), g.Position())
+				require.NoError(rt, err)
+				require.Equal(rt, total, g.Bytes())
+				require.ErrorIs(rt, g.Add([]byte(k), nil), ErrNotStaged, "it has that row")
+				g.bytes = tableBytes
+			}
 		}
 		require.NoError(rt, g.Finish())
 		require.NoError(rt, s.Ingest(g))
@@ -108,7 +120,8 @@ func TestIngestReplacesSpans(t *testing.T) {
 	})
 }
 
-// A row out of order or outside the spans is refused: it would end in another range.
+// A row out of order or outside the spans is refused: it would end in another range. So is going on without the tables
+// that there were, which would lose their rows.
 func TestStagingRefuses(t *testing.T) {
 	fs := vfs.NewMem()
 	s, err := Open("state", Options{FS: fs})
@@ -124,6 +137,10 @@ func TestStagingRefuses(t *testing.T) {
 		}
 		require.ErrorIs(t, err, ErrNotStaged, "%v", keys)
 		require.NoError(t, g.Close())
+	}
+	for _, at := range []Position{{Tables: 100, Spans: 1}, {Spans: 3}} {
+		_, err := s.ResumeStaging("staged", []Span{{[]byte("b"), []byte("c")}, {[]byte("e"), []byte("g")}}, at)
+		require.ErrorIs(t, err, ErrNotStaged)
 	}
 }
 
