@@ -39,11 +39,11 @@ type steered struct {
 	fragments int
 	bytes     int
 	events    []EventKind
-	installed bool
+	sent      bool
 }
 
 // steer begins to watch what goes to a node. before is called before each fragment, with its number among all, and may
-// end the stream. hold reports, once a snapshot is installed, whether appends are kept from the node; it may be nil.
+// end the stream. hold reports, once all rows were sent, whether appends are kept from the node; it may be nil.
 func (t *steered) steer(away geo.NodeID, before func(fragment int) error, hold func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func (t *steered) steer(away geo.NodeID, before func(fragment int) error, hold f
 
 func (t *steered) Send(from, to geo.NodeID, batch []Envelope) {
 	t.mu.Lock()
-	holds := t.installed && to == t.away && t.hold != nil && t.hold()
+	holds := t.sent && to == t.away && t.hold != nil && t.hold()
 	t.mu.Unlock()
 	if holds {
 		batch = slices.DeleteFunc(slices.Clone(batch), func(e Envelope) bool { return e.Range == testRange && e.Message.GetType() == pb.MsgApp })
@@ -119,11 +119,10 @@ func (s *steeredStream) Send(ctx context.Context, f snapshot.Fragment) error {
 }
 
 func (s *steeredStream) Finish(ctx context.Context, progressed func()) error {
-	err := s.Stream.Finish(ctx, progressed)
 	s.t.mu.Lock()
-	defer s.t.mu.Unlock()
-	s.t.installed = s.t.installed || err == nil
-	return err
+	s.t.sent = true
+	s.t.mu.Unlock()
+	return s.Stream.Finish(ctx, progressed)
 }
 
 // longRows is how many rows of 100 KiB fill makes: some MiB, with the outbox twice as much.
