@@ -64,7 +64,7 @@ const fetchesMax = 8
 func (p *payload) fetch(ref extent.Ref, from geo.NodeID) {
 	p.mu.Lock()
 	_, begun := p.fetching[ref.ID]
-	if begun || len(p.fetching) >= fetchesMax || p.closed || p.n.room.Level() >= room.Bare {
+	if begun || len(p.fetching) >= fetchesMax || p.closed {
 		p.mu.Unlock()
 		return
 	}
@@ -88,7 +88,7 @@ func (p *payload) fetch(ref extent.Ref, from geo.NodeID) {
 		p.mu.Unlock()
 		if err == nil {
 			n.Wake()
-		} else if n.ctx.Err() == nil && !errors.Is(err, ErrUnreachable) {
+		} else if n.ctx.Err() == nil && !errors.Is(err, ErrUnreachable) && !errors.Is(err, kv.ErrBusy) {
 			n.o.Logger.Warn("cannot fetch a chunk; entries that name it wait", "chunk", ref.ID, "peer", from, "error", err)
 		}
 	})

@@ -9,13 +9,16 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
 	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
+	"antipode/stamp/replica"
 	"antipode/stamp/room"
+	"antipode/stamp/snapshot"
 )
 
 // newSmallSnapStamp returns a snapStamp, a follower in it, and that one's disk.
@@ -59,6 +62,30 @@ func TestFullFollowerReturnsBySnapshot(t *testing.T) {
 	require.Eventually(t, func() bool { return seen.has(SnapshotInstalled, s.replicaOf(id)) }, electionWait, time.Millisecond)
 	s.same()
 	require.Eventually(t, func() bool { return intact(s.Node(id), refs) }, electionWait, time.Millisecond)
+}
+
+// A range snapshot that is on its way ends once half of the reserve is left, and none begins on a disk that is full.
+func TestFullDiskEndsASnapshot(t *testing.T) {
+	s, _, id, d := newSmallSnapStamp(t)
+	lead := s.Leader(testRange)
+	last := lead.Machine.AppliedState()
+	snap := replica.SnapshotOf(geo.EntryID{Term: last.Term, Index: last.Index + 1000}, lead.Machine.Members())
+	from := uint64(s.replicaOf(s.leader()))
+	begin := func() (*snapshot.Incoming, error) {
+		return s.Node(id).AcceptSnapshot(s.leader(), snapshot.Header{Range: testRange, Message: &pb.Message{From: &from, Snapshot: snap}})
+	}
+	in, err := begin()
+	require.NoError(t, err)
+	d.leave(ReserveBytes/2 - 1)
+	require.Eventually(t, func() bool { return s.Node(id).Room().Level() == room.Bare }, electionWait, time.Millisecond)
+	require.ErrorIs(t, in.Send(t.Context(), snapshot.Fragment{}), snapshot.ErrBusy)
+	in.Close()
+	d.leave(ReserveBytes + RoomMore/2)
+	require.Eventually(t, func() bool { return s.Node(id).Room().Level() == room.Full }, electionWait, time.Millisecond)
+	if in, err = begin(); err == nil {
+		in.Close()
+	}
+	require.ErrorIs(t, err, snapshot.ErrBusy)
 }
 
 // R2, R3: payload goes to two nodes that have room, past one that has none; with one alone it is refused as busy.

@@ -173,10 +173,11 @@ func TestInSyncAlone(t *testing.T) {
 // two others have room; where they are fewer it counts, and comes back. A leader does not leave by itself.
 func TestInSyncRoom(t *testing.T) {
 	levels := map[geo.NodeID]room.Level{}
-	s := &inSync{}
+	s, moves := &inSync{}, 0
 	s.init(Options{
 		ID: 1, InSyncTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
-		Room: func(n geo.NodeID) room.Level { return levels[n] },
+		Room:     func(n geo.NodeID) room.Level { return levels[n] },
+		OnInSync: func(geo.NodeID, bool) { moves++ },
 	})
 	s.configure(FirstMembers([]geo.NodeID{1, 2, 3}))
 	now, last := time.Second, uint64(0)
@@ -203,6 +204,7 @@ func TestInSyncRoom(t *testing.T) {
 	s.decide(now, now)
 	require.True(t, s.peers[1].out, "at once")
 	require.Equal(t, []geo.NodeID{1, 3}, step())
+	require.Equal(t, 1, moves, "it does not come and go")
 	levels[3] = room.Bare
 	require.Equal(t, []geo.NodeID{1, 2, 3}, step(), "nobody is to spare")
 	levels[2] = room.Plenty
