@@ -86,7 +86,7 @@ func entityOf(t *testing.T, c *counted) tables.Entity {
 }
 
 // The search for a row behind a page that has $top rows ends, also where no key is looked at, and where the keys
-// lie apart it jumps from one to the next.
+// are apart it jumps from one to the next.
 func TestSearchBehindTheLast(t *testing.T) {
 	g := keys.Generation{Epoch: 1, Created: 5}
 	s := &sorted{}
