@@ -22,9 +22,7 @@ const (
 	PlacementFile = placementFile
 )
 
-var (
-	StampRanges = route.First().IDs
-)
+var StampRanges = route.First().IDs
 
 func (n *Node) Inbox() []Envelope                           { return n.scheduler.inbox.messages }
 func (n *Node) Log(id geo.RangeID) state.RangeLog           { return n.stores.logs[id] }

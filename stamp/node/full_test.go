@@ -63,7 +63,7 @@ func (d *smallDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 }
 
 func (d *smallDisk) size(name string) int64 {
-	info, err := d.FS.Stat(name)
+	info, err := d.Stat(name)
 	if err != nil || info.IsDir() {
 		return 0
 	}
@@ -120,7 +120,7 @@ type smallFile struct {
 }
 
 func (f *smallFile) grow(to int64) error {
-	info, err := f.File.Stat()
+	info, err := f.Stat()
 	if err == nil && to > info.Size() {
 		err = f.d.take(to - info.Size())
 	}
