@@ -94,8 +94,7 @@ func (taking) Snapshot(geo.NodeID, geo.NodeID, snapshot.Header) (snapshot.Stream
 func TestR4NoRecoveryAfterAPause(t *testing.T) {
 	for name, back := range map[string]bool{"the others stay away": false, "the others are back": true} {
 		t.Run(name, func(t *testing.T) {
-			var s *stepped
-			s = newSteppedWith(t, 3, 10, func(o *Options) { o.RowChunks, o.Transport = chunkRow, taking{o.Transport.(*rough)} })
+			s := newSteppedWith(t, 3, 10, func(o *Options) { o.RowChunks, o.Transport = chunkRow, taking{o.Transport.(*rough)} })
 			lead := s.whole()
 			id := lead.Leader()%3 + 1
 			survivor, old := s.nodes[id], s.nodes[id].Range(testRange)
