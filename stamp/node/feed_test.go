@@ -235,15 +235,8 @@ func TestCutSnapshotGoesOn(t *testing.T) {
 			t.Parallel()
 			transport := &steered{Transport: memtransport.New(), early: name == "early"}
 			s := newSnapStamp(t, transport, func(o *Options) { o.OnEvent = transport.onEvent })
-			cut := make(chan struct{})
 			away := s.fill()
-			transport.steer(away, func(n int) error {
-				if n == 3 {
-					close(cut)
-					return errCut
-				}
-				return nil
-			}, nil)
+			cut := transport.cuts(away)
 			var whole int
 			for _, row := range rowsOf(t, s.Node(s.leader()).State(), testRange) {
 				whole += (len(row) - 1) / 2
@@ -273,19 +266,25 @@ func TestCutSnapshotGoesOn(t *testing.T) {
 	}
 }
 
-// Another leader begins again: what the peer has of the former one's view is not gone on with.
-func TestCutSnapshotOfAnotherLeaderBeginsAgain(t *testing.T) {
-	transport := &steered{Transport: memtransport.New()}
-	s := newSnapStamp(t, transport, func(o *Options) { o.OnEvent = transport.onEvent })
+// cuts has the stream to a node break off before its fourth fragment; what it returns is closed then.
+func (s *steered) cuts(away geo.NodeID) <-chan struct{} {
 	cut := make(chan struct{})
-	away := s.fill()
-	transport.steer(away, func(n int) error {
+	s.steer(away, func(n int) error {
 		if n == 3 {
 			close(cut)
 			return errCut
 		}
 		return nil
 	}, nil)
+	return cut
+}
+
+// Another leader begins again: what the peer has of the former one's view is not gone on with.
+func TestCutSnapshotOfAnotherLeaderBeginsAgain(t *testing.T) {
+	transport := &steered{Transport: memtransport.New()}
+	s := newSnapStamp(t, transport, func(o *Options) { o.OnEvent = transport.onEvent })
+	away := s.fill()
+	cut := transport.cuts(away)
 	former := s.leader()
 	s.start(away)
 	<-cut

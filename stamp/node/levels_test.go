@@ -47,20 +47,26 @@ func (s *mixedStamp) stopsBelow(id geo.NodeID, stops int) {
 	}
 }
 
-// A program that does not know the floor stops once that is committed, with its reason, and again at each start; before
-// the floor rose it could be started. Its node has lost nothing: with the later version it goes on as it was. A node that had
-// the floor lets the earlier version open nothing, whether its folder says so or only its state.
-func TestR4FloorStopsEarlierPrograms(t *testing.T) {
-	s := newMixedStamp(t)
+// upgradeAll has all nodes know level 2, and returns a follower and its replica.
+func (s *mixedStamp) upgradeAll() (follower geo.NodeID, was geo.ReplicaID) {
+	s.t.Helper()
 	for _, id := range s.Nodes() {
-		require.NoError(t, s.Stop(id, false))
+		require.NoError(s.t, s.Stop(id, false))
 		s.known[id].Store(2)
 		s.start(id)
 	}
 	s.write(0, 10, "a")
 	s.same()
-	old := s.follower()
-	was := s.replicaOf(old)
+	follower = s.follower()
+	return follower, s.replicaOf(follower)
+}
+
+// A program that does not know the floor stops once that is committed, with its reason, and again at each start; before
+// the floor rose it could be started. Its node has lost nothing: with the later version it goes on as it was. A node that had
+// the floor lets the earlier version open nothing, whether its folder says so or only its state.
+func TestR4FloorStopsEarlierPrograms(t *testing.T) {
+	s := newMixedStamp(t)
+	old, was := s.upgradeAll()
 	require.NoError(t, s.Stop(old, false))
 	s.known[old].Store(1)
 	s.start(old) // A downgrade before the upgrade is finalized.
@@ -120,15 +126,7 @@ func TestR4FloorInASnapshot(t *testing.T) {
 			seen(e)
 		}
 	})
-	for _, id := range s.Nodes() {
-		require.NoError(t, s.Stop(id, false))
-		s.known[id].Store(2)
-		s.start(id)
-	}
-	s.write(0, 10, "a")
-	s.same()
-	old := s.follower()
-	was := s.replicaOf(old)
+	old, was := s.upgradeAll()
 	require.NoError(t, s.Stop(old, true))
 	s.submitCatalog(raise{Floor: 2, Active: 2})
 	require.Eventually(t, func() bool {
