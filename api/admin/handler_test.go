@@ -343,6 +343,17 @@ func TestClusterErrors(t *testing.T) {
 	}
 }
 
+// TestFinalizedIsLogged: the log of the process says that no node goes back where that became so, and not where there was
+// nothing to finalize.
+func TestFinalizedIsLogged(t *testing.T) {
+	var logged bytes.Buffer
+	o := Options{Log: slog.New(slog.NewTextHandler(&logged, nil))}
+	require.Equal(t, http.StatusOK, ask(t, newFake(), o, http.MethodPost, "/v1/cluster/finalize", `{}`).Code)
+	require.NotContains(t, logged.String(), "finalized")
+	require.Equal(t, http.StatusOK, ask(t, newFake(), o, http.MethodPost, "/v1/cluster/finalize", `{"level":2}`).Code)
+	require.Contains(t, logged.String(), "upgrade finalized by an operator")
+}
+
 // TestTimeLimits: an operation that takes too long answers that its outcome is
 // unknown, and one whose caller left is not broken off before its own limit.
 func TestTimeLimits(t *testing.T) {

@@ -23,8 +23,10 @@ func (p *port) finalize(c echo.Context) error {
 	if err != nil {
 		return failed(verb, what, err)
 	}
-	p.o.Log.Warn("upgrade finalized by an operator: no node goes back to a version that does not know the level",
-		"level", out.Level, "raised", out.Raised, "without", in.Without)
+	if out.Raised {
+		p.o.Log.Warn("upgrade finalized by an operator: no node goes back to a version that does not know the level",
+			"level", out.Level, "without", in.Without)
+	}
 	return answer(c, http.StatusOK, out)
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/geo"
 )
 
 func (t *tool) clusterCommand() *cobra.Command {
@@ -42,13 +44,25 @@ locations. It may be given again after any failure.`,
 			return t.client.Finalize(ctx, admin.Finalize{Level: level, Without: without})
 		}, func(w io.Writer, f admin.Finalized) {
 			if !f.Raised {
-				_, _ = fmt.Fprintf(w, "nothing to finalize: %v are at feature level %d, the highest that all nodes know\n", f.Locations, f.Level)
+				_, _ = fmt.Fprintf(w, "nothing to finalize: %s at feature level %d already\n", areAt(f.Locations), f.Level)
 				return
 			}
-			_, _ = fmt.Fprintf(w, "finalized: %v are at feature level %d; no node can go back to a version that does not know it\n", f.Locations, f.Level)
+			_, _ = fmt.Fprintf(w, "finalized: %s at feature level %d; no node can go back to a version that does not know it\n", areAt(f.Locations), f.Level)
 		}),
 	}
 	c.Flags().Uint32Var(&level, "level", 0, "`LEVEL` to finalize at (default: the highest that all nodes know)")
 	c.Flags().StringArrayVar(&without, "without", nil, "a `NODE` that is away for long and need not be seen; may be repeated")
 	return c
+}
+
+// areAt is what a sentence about the levels of locations begins with.
+func areAt(locations []geo.Location) string {
+	names := make([]string, len(locations))
+	for i, l := range locations {
+		names[i] = string(l)
+	}
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return strings.Join(names, " and ") + " are"
 }

@@ -140,7 +140,15 @@ func port(t *testing.T) *httptest.Server {
 	}}})
 	answer("POST /v1/locations/southcentralus/found/drop", 200, admin.FoundDropped{Dropped: 1})
 	answer("GET /v1/reservations", 200, silent)
-	answer("POST /v1/cluster/finalize", 200, admin.Finalized{Level: 2, Raised: true, Locations: []geo.Location{"northcentralus", "southcentralus"}})
+	mux.HandleFunc("POST /v1/cluster/finalize", func(w http.ResponseWriter, r *http.Request) {
+		var in admin.Finalize
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		out := admin.Finalized{Level: 2, Raised: in.Level == 0, Locations: []geo.Location{"northcentralus", "southcentralus"}}
+		if !out.Raised { // The nodes may know more than the level that was asked for.
+			out.Level, out.Locations = in.Level, out.Locations[:in.Level]
+		}
+		_ = json.NewEncoder(w).Encode(out)
+	})
 	answer("POST /v1/reservations/music/free", 200, silent)
 	answer("POST /v1/reservations/pictures/free", 409, admin.ErrorDocument{Error: admin.Error{
 		Code: "AccountAlreadyExists", Message: `could not free account "pictures": account pictures is complete`,
@@ -289,6 +297,8 @@ func TestGolden(t *testing.T) {
 		"link-heal":                 "link heal",
 		"link-delay":                "link delay 5s",
 		"cluster-finalize":          "cluster finalize --without northcentralus-3",
+		"cluster-finalize-again":    "cluster finalize --level 2",
+		"cluster-finalize-alone":    "cluster finalize --level 1",
 		"help-cluster-finalize":     "cluster finalize --help",
 		"help":                      "",
 		"help-status":               "status --help",
