@@ -14,6 +14,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/memtransport"
+	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
 
@@ -23,6 +24,7 @@ type gatedFS struct {
 	come sync.Once
 	came chan struct{}
 	gate chan struct{}
+	open func() // the gate
 }
 
 func (fs *gatedFS) Link(from, to string) error {
@@ -42,24 +44,32 @@ func (c putBlob) Evaluate(tx *ranges.Tx) error {
 	return tx.Change(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: ops})
 }
 
-// While the state of a range is replaced by a snapshot, on a disk that is slow or stands, the node follows in its other ranges:
-// it persists and applies what they commit, and stays in their in-sync sets.
-func TestInstallHoldsItsRangeAlone(t *testing.T) {
-	const blobs = geo.RangeID(geo.Blob)
-	s := newSnapStamp(t, memtransport.New(), nil)
+// standInstall is a stamp of which a node stands in the installation of a snapshot of testRange, ahead of what it had applied.
+func standInstall(t *testing.T) (s *snapStamp, away geo.NodeID, at uint64, fs *gatedFS) {
+	t.Helper()
+	s = newSnapStamp(t, memtransport.New(), nil)
 	require.Eventually(t, func() bool { return s.Submit(context.Background(), blobs, setGate{openGate}) == nil }, electionWait, time.Millisecond)
 	s.write(0, 20, "a")
-	away := s.follower()
+	away = s.follower()
 	require.NoError(t, s.Stop(away, true))
-	at := s.Leader(testRange).Machine.AppliedState().Index
+	at = s.Leader(testRange).Machine.AppliedState().Index
 	s.write(0, 100, "b")
 	s.dropLog(at)
-	fs := &gatedFS{FS: s.fss[away], came: make(chan struct{}), gate: make(chan struct{})}
-	open := sync.OnceFunc(func() { close(fs.gate) })
-	defer open()
+	fs = &gatedFS{FS: s.fss[away], came: make(chan struct{}), gate: make(chan struct{})}
+	fs.open = sync.OnceFunc(func() { close(fs.gate) })
+	t.Cleanup(fs.open) // Before the stamp closes, which waits for it.
 	s.fss[away] = fs
 	s.start(away)
 	<-fs.came
+	return s, away, at, fs
+}
+
+const blobs = geo.RangeID(geo.Blob)
+
+// While the state of a range is replaced by a snapshot, on a disk that is slow or stands, the node follows in its other ranges:
+// it persists and applies what they commit, and stays in their in-sync sets.
+func TestInstallHoldsItsRangeAlone(t *testing.T) {
+	s, away, at, fs := standInstall(t)
 	n := s.Node(away)
 	require.True(t, n.Installing(testRange))
 	for range 3 {
@@ -72,7 +82,30 @@ func TestInstallHoldsItsRangeAlone(t *testing.T) {
 	require.True(t, n.Installing(testRange))
 	require.LessOrEqual(t, n.Range(testRange).Machine.AppliedState().Index, at)
 	require.NotZero(t, s.Leader(testRange), "it keeps its leader")
-	open()
+	fs.open()
 	s.same()
 	requireNothingStaged(t, s, away)
+}
+
+// A node that is closed while it installs a snapshot closes its stores once the state is replaced. The next start finds a
+// state that is ahead of its log, and the plan that says why: the replica is not lost, and goes on.
+func TestNodeIsClosedWhileItInstalls(t *testing.T) {
+	s, away, at, fs := standInstall(t)
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop(away, true) }()
+	require.Eventually(t, func() bool { return s.Node(away) == nil }, electionWait, time.Millisecond)
+	require.Empty(t, stopped, "the disk stands")
+	fs.open()
+	require.NoError(t, <-stopped)
+	s.fss[away] = fs.FS
+	staged, err := fs.List("data/" + node.Name("north", away) + "/snap")
+	require.NoError(t, err)
+	require.NotEmpty(t, staged, "what was accepted is for the next start to decide")
+	s.start(away)
+	r := s.Node(away).Range(testRange)
+	require.Greater(t, r.Machine.AppliedState().Index, at, "the state was replaced")
+	require.NoError(t, r.Replica().Lost())
+	requireNothingStaged(t, s, away)
+	s.write(0, 1, "c") // Until then the leader does not learn how far the replica is: a snapshot of that index is not needed.
+	s.same()
 }
