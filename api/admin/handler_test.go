@@ -343,7 +343,7 @@ func TestClusterErrors(t *testing.T) {
 	}
 }
 
-// TestFinalizedIsLogged: the log of the process says that no node goes back where that became so, and not where there was
+// TestFinalizedIsLogged: the log of the process warns that no node goes back where that became so, and not where there was
 // nothing to finalize.
 func TestFinalizedIsLogged(t *testing.T) {
 	var logged bytes.Buffer

@@ -223,9 +223,11 @@ func TestSpare(t *testing.T) {
 	require.Equal(t, room.Plenty, w.Level())
 	spare, _ = w.Spare()
 	require.Zero(t, spare)
-	d.left = reserve / 2
-	spare, _ = w.Spare()
-	require.Zero(t, spare)
+	for left, want := range map[uint64]uint64{reserve / 2: 0, reserve + 512<<20: 0, reserve + 512<<20 + 7: 7} {
+		d.left = left
+		spare, _ = w.Spare()
+		require.Equal(t, want, spare, left)
+	}
 	d.absent = true
 	_, known = w.Spare()
 	require.False(t, known)

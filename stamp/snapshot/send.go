@@ -200,10 +200,12 @@ func (m *Manager) FinishSends(now time.Duration) {
 		o := m.outgoing[s.id]
 		switch {
 		case s.err == nil:
-			o.phase, o.progressed = following, now
-			o.follows(now)
-			m.o.Node.Range(o.id).Replica().ReportSnapshot(o.to, true)
+			m.fed(o, now)
 			m.o.Node.Sent(o.id, o.to)
+		case errors.Is(s.err, ErrUnneeded) && o.release() == nil && m.leads(o):
+			// The peer has as much or more, as after a restart amid the installation. Raft may learn that from nothing
+			// else: where the log does not reach back to what it knows of the peer, it would offer snapshots for ever.
+			m.fed(o, now)
 		case o.keeps && !o.canceled && !errors.Is(s.err, ErrUnneeded) && !errors.Is(s.err, ErrFragment) && m.leads(o):
 			o.phase, o.notBefore = broken, now+againAfter
 			m.o.Logger.Warn("range snapshot broke off; it goes on where it was", "range", o.id, "to", o.to, "error", s.err)
@@ -214,6 +216,13 @@ func (m *Manager) FinishSends(now time.Duration) {
 	for _, id := range m.underWay() {
 		m.look(m.outgoing[id], now)
 	}
+}
+
+// fed has Raft go on behind the snapshot, from the log.
+func (m *Manager) fed(o *outgoing, now time.Duration) {
+	o.phase, o.progressed = following, now
+	o.follows(now)
+	m.o.Node.Range(o.id).Replica().ReportSnapshot(o.to, true)
 }
 
 // underWay are the ranges that are not over, ascending.
