@@ -267,9 +267,9 @@ func TestCutSnapshotGoesOn(t *testing.T) {
 }
 
 // cuts has the stream to a node break off before its fourth fragment; what it returns is closed then.
-func (s *steered) cuts(away geo.NodeID) <-chan struct{} {
+func (t *steered) cuts(away geo.NodeID) <-chan struct{} {
 	cut := make(chan struct{})
-	s.steer(away, func(n int) error {
+	t.steer(away, func(n int) error {
 		if n == 3 {
 			close(cut)
 			return errCut
