@@ -17,8 +17,8 @@ import (
 //   - a pass evaluates the commands of a range for evaluateMax and one command. The others follow in the next passes, in
 //     their order.
 //   - where that was not enough, and the commands took coldCommand each and waited for the disk, rows are in no cache. From
-//     then on a command that is Rehearsed is evaluated once on the goroutine of its caller first, for what it reads, so that the scheduler
-//     finds it in memory. Those that wait already go back to their callers for that, once.
+//     then on a command that is Rehearsed is evaluated once on the goroutine of its caller first, for what it reads, so that
+//     the scheduler finds it in memory. Those that wait already go back to their callers for that, once.
 //
 // What a rehearsal finds is dropped, so that it decides nothing. While rows are in memory it costs one comparison.
 

@@ -27,11 +27,11 @@ const (
 
 // phase is how far a peer has been fed:
 //
-//	Send ──> sending ──────installed──────> following ──in sync──> over
-//	          │    ^                            │
-//	   broke off   │ againAfter              stalled
-//	          v    │                            v
-//	         broken ──stalled, not leading──> over ──againAfter──> Send
+//	Send ──> sending ─installed, or unneeded─> following ──in sync──> over
+//	          │    ^                               │
+//	   broke off   │ againAfter                 stalled
+//	          v    │                               v
+//	         broken ────stalled, not leading───> over ──againAfter──> Send
 type phase uint8
 
 const (
@@ -202,11 +202,14 @@ func (m *Manager) FinishSends(now time.Duration) {
 		case s.err == nil:
 			m.fed(o, now)
 			m.o.Node.Sent(o.id, o.to)
-		case errors.Is(s.err, ErrUnneeded) && o.release() == nil && m.leads(o):
+		case errors.Is(s.err, ErrUnneeded) && m.leads(o):
 			// The peer has as much or more, as after a restart amid the installation. Raft may learn that from nothing
 			// else: where the log does not reach back to what it knows of the peer, it would offer snapshots for ever.
+			if err := o.release(); err != nil {
+				m.o.Logger.Warn("view of the state not closed behind a range snapshot", "range", o.id, "error", err)
+			}
 			m.fed(o, now)
-		case o.keeps && !o.canceled && !errors.Is(s.err, ErrUnneeded) && !errors.Is(s.err, ErrFragment) && m.leads(o):
+		case o.keeps && !o.canceled && !errors.Is(s.err, ErrFragment) && m.leads(o):
 			o.phase, o.notBefore = broken, now+againAfter
 			m.o.Logger.Warn("range snapshot broke off; it goes on where it was", "range", o.id, "to", o.to, "error", s.err)
 		default:
