@@ -72,12 +72,17 @@ func (d *deployment) start() {
 	_, err := cluster.EnsureAccount(ctx, d.Options, a)
 	require.NoError(d.t, err)
 	require.NoError(d.t, cluster.AwaitReady(ctx, d.Options))
-	eventually(d.t, clusterWait, "all replicas are in sync", func(ctx context.Context) error {
+	eventually(d.t, clusterWait, "all nodes run and all replicas are in sync", func(ctx context.Context) error {
 		status, err := d.Admin().Status(ctx)
 		if err != nil {
 			return err
 		}
 		for _, l := range status.Locations {
+			for _, n := range l.Nodes { // A leader counts a node that has ended as in sync for a while.
+				if n.State != admin.Running {
+					return fmt.Errorf("node %s: %s", n.Name, n.State)
+				}
+			}
 			for _, r := range l.Ranges {
 				if r.LeaderView == nil || r.InSyncReplicas != 3 {
 					return fmt.Errorf("%s: the %s range is not whole", l.Name, r.Service)
