@@ -90,7 +90,10 @@ func batchOutcome(body []byte) string {
 
 func (b *batches) read(o object) *call { return b.query(o, 1) }
 
-func (b *batches) check(o object, body []byte) error { return b.checkFeed(o, 1, body) }
+func (b *batches) check(o object, body []byte) error {
+	_, err := b.checkFeed(o, 1, 0, false, body)
+	return err
+}
 
 // query asks for the entities of n transactions from o on, which are of one partition.
 func (b *batches) query(o object, n int) *call {
@@ -104,24 +107,31 @@ func (b *batches) query(o object, n int) *call {
 	return &call{method: http.MethodGet, path: "/" + b.name + "()", query: string(b.buf), headers: acceptJSON}
 }
 
-// checkFeed reports whether body holds the entities of n transactions from o on, in
-// order, each with its value, and no other one. It scans for what must come next: to
-// decode the document would cost more than the server does to make it.
-func (b *batches) checkFeed(o object, n int, body []byte) error {
-	rest, err := body, error(nil)
-	for i := range n * batchEntities {
-		rest, err = b.cutEntity(object{o.worker, o.n + i/batchEntities}, i%batchEntities, rest)
-		switch {
-		case errors.Is(err, errAbsent) && i > 0:
-			return fmt.Errorf("transactions from %v: %d entities of %d", o, i, n*batchEntities)
-		case err != nil:
-			return err
+// checkFeed reports how many entities body holds, which must be those of n transactions from o on, in order, each with
+// its value, and no other one: all from number found on, or some if the answer says that there are more. It scans for
+// what must come next: to decode the document would cost more than the server does to make it.
+func (b *batches) checkFeed(o object, n, found int, more bool, body []byte) (int, error) {
+	rest, count := body, 0
+	for i := found; i < n*batchEntities; i++ {
+		after, err := b.cutEntity(object{o.worker, o.n + i/batchEntities}, i%batchEntities, rest)
+		if errors.Is(err, errAbsent) {
+			if more {
+				return count, nil
+			}
+			if i > 0 {
+				err = fmt.Errorf("transactions from %v: %d entities of %d", o, i, n*batchEntities)
+			}
 		}
+		if err != nil {
+			return 0, err
+		}
+		rest = after
+		count++
 	}
 	if bytes.Contains(rest, []byte(keyMark)) {
-		return fmt.Errorf("transactions from %v: more than %d entities", o, n*batchEntities)
+		return 0, fmt.Errorf("transactions from %v: more than %d entities", o, n*batchEntities)
 	}
-	return nil
+	return count, nil
 }
 
 // keyMark is before the RowKey of an entity, and valueMark before its value.

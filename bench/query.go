@@ -51,21 +51,33 @@ func (w *written) set() object {
 }
 
 // query is the scan of as many neighbouring entities of one partition as some transactions wrote: all of a set, or
-// a part of it.
+// a part of it. A page that ends before them is continued: the scan is of as many requests as that takes.
 type query struct {
 	written
 	transactions int
 	first        object
+	// token continues the query, whose pages so far had found entities; empty begins one.
+	token string
+	found int
 }
 
 func (q *query) next() *call {
-	q.first = q.set()
-	q.first.n += q.rng.IntN(scanBatches/q.transactions) * q.transactions
-	return q.batches.query(q.first, q.transactions)
+	if q.token == "" {
+		q.first, q.found = q.set(), 0
+		q.first.n += q.rng.IntN(scanBatches/q.transactions) * q.transactions
+	}
+	c := q.batches.query(q.first, q.transactions)
+	c.query += q.token
+	return c
 }
 
 func (q *query) check(a answer) (more bool, err error) {
-	return false, q.batches.checkFeed(q.first, q.transactions, a.body)
+	n, err := q.batches.checkFeed(q.first, q.transactions, q.found, a.next != "", a.body)
+	if q.token = a.next; err != nil {
+		q.token = ""
+	}
+	q.found += n
+	return q.token != "", err
 }
 
 // search looks for one entity by a property, which is of no key: all pages of the table are read, each

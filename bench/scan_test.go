@@ -62,7 +62,11 @@ func TestCheckFeed(t *testing.T) {
 	first := object{3, 20}
 	check := func(change func(doc []string) []string) error {
 		doc := change(feed(b, first, scanBatches))
-		return b.checkFeed(first, scanBatches, []byte(strings.Join(doc, "")+"]}"))
+		n, err := b.checkFeed(first, scanBatches, 0, false, []byte(strings.Join(doc, "")+"]}"))
+		if err == nil {
+			require.Equal(t, scanItems, n)
+		}
+		return err
 	}
 	require.NoError(t, check(func(doc []string) []string { return doc }))
 	require.ErrorIs(t, check(func(doc []string) []string { return doc[:1] }), errAbsent)
@@ -87,6 +91,37 @@ func TestCheckFeed(t *testing.T) {
 		require.Error(t, err, name)
 		require.NotErrorIs(t, err, errAbsent, name)
 	}
+}
+
+// A query whose page is short goes on from there, and must have found everything by its last page.
+func TestQueryContinues(t *testing.T) {
+	q := newScan(options(t, "--workload", workloadQuery, "--rows", "2000"), "bench1", 0).(*query)
+	first := q.next().query
+	all := feed(q.batches, q.first, scanBatches)[1:]
+	page := func(next string, rows []string) (more bool, err error) {
+		return q.check(answer{next: next, body: []byte(`{"value":[` + strings.Join(rows, "") + "]}")})
+	}
+	for _, part := range [][2]int{{0, 300}, {300, 300}, {300, 301}} { // A page may be empty.
+		more, err := page("&NextRowKey=1", all[part[0]:part[1]])
+		require.NoError(t, err)
+		require.True(t, more)
+		require.Equal(t, first+"&NextRowKey=1", q.next().query)
+	}
+	more, err := page("", all[301:])
+	require.NoError(t, err)
+	require.False(t, more)
+	require.NotContains(t, q.next().query, "NextRowKey")
+	all = feed(q.batches, q.first, scanBatches)[1:]
+	_, err = page("&NextRowKey=1", all[:300])
+	require.NoError(t, err)
+	_, err = page("", all[301:])
+	require.ErrorContains(t, err, "in place of entity", "what the second page skipped is missing")
+	require.NotContains(t, q.next().query, "NextRowKey", "after an error a query begins")
+	all = feed(q.batches, q.first, scanBatches)[1:]
+	_, err = page("&NextRowKey=1", all[:300])
+	require.NoError(t, err)
+	_, err = page("", all[300:999])
+	require.ErrorContains(t, err, "999 entities of 1000")
 }
 
 // A search asks for page after page until the last, and must have found the one entity by then, with its value.

@@ -6,8 +6,9 @@ import (
 	"antipode/geo"
 )
 
-// AnswersBytesMax is the usual bound of documents held at once, in bytes.
-const AnswersBytesMax = 64 << 20
+// AnswersBytesMax is the usual bound of documents held at once, in bytes. An account has half of it: 120 pages of 1,000
+// entities of 1 KiB. With more at once, pages are short.
+const AnswersBytesMax = 256 << 20
 
 // filterHeldPerByte is what a parsed filter takes for each byte of its text: a bare
 // property, a space and an operator are a node and the pointer to it.
