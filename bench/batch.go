@@ -108,7 +108,7 @@ func (b *batches) query(o object, n int) *call {
 }
 
 // checkFeed reports how many entities body holds, which must be those of n transactions from o on, in order, each with
-// its value, and no other one: all from number found on, or some if the answer says that there are more. It scans for
+// its value, and no other one: all from number found on, or some where more follow in another page. It scans for
 // what must come next: to decode the document would cost more than the server does to make it.
 func (b *batches) checkFeed(o object, n, found int, more bool, body []byte) (int, error) {
 	rest, count := body, 0
