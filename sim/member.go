@@ -164,7 +164,7 @@ func (m *member) open() {
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: s.closeIntervalOf,
 		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, SnapshotFragmentBytes: 1 << 10,
-		RowChunks: blobs.RowChunks, FetchBytesPerSecond: 1 << 40,
+		RowChunks: blobs.RowChunks, ChunkSpans: blobs.ChunkSpans, FetchBytesPerSecond: 1 << 40,
 		Go: m.begin, Stepped: true, Fence: m.fence, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
 			if m.life == life && m.killed == nil {

@@ -40,7 +40,7 @@ func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Serv
 	s := stamp.New(node.Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
 		Tick: 20 * time.Millisecond, Seed: 1, State: state.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
-		RowChunks: blobs.RowChunks,
+		RowChunks: blobs.RowChunks, ChunkSpans: blobs.ChunkSpans,
 	})
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Start(id))

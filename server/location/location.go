@@ -343,7 +343,7 @@ func (l *Location) startStamp(ctx context.Context) error {
 		Location: l.o.Name, Peers: l.o.Nodes, Route: l.o.Route, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), State: l.o.State, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, CollectGrace: l.o.CollectGrace, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,
-		CloseInterval: l.o.CloseInterval, OnCommit: l.committed, RowChunks: blobs.RowChunks, Commands: l.o.Commands,
+		CloseInterval: l.o.CloseInterval, OnCommit: l.committed, RowChunks: blobs.RowChunks, ChunkSpans: blobs.ChunkSpans, Commands: l.o.Commands,
 		Fence: l.confirming.begin(),
 		OnEvent: func(e node.Event) {
 			l.clones.note(e)

@@ -29,3 +29,13 @@ func RowChunks(key, value []byte) ([]extent.Ref, error) {
 	}
 	return nil, nil
 }
+
+// ChunkSpans are the spans of clients' keys in a service outside of which RowChunks finds none: of tables, queues and the
+// catalog, what was lost and found.
+func ChunkSpans(s geo.Service) []geo.Span {
+	prefix := keys.AppendService(nil, s)
+	if s != geo.Blob {
+		prefix = keys.AppendAccount(nil, s, keys.LostAndFound)
+	}
+	return []geo.Span{{Start: string(prefix), End: string(keys.PrefixEnd(prefix))}}
+}

@@ -116,6 +116,30 @@ func TestCollectDropsOrphansOnly(t *testing.T) {
 	}
 }
 
+// R9: the walk reads the spans whose rows may name chunks, and the outbox, and nothing else: what is outside names
+// nothing, whatever it looks like.
+func TestCollectReadsWhereNamesMayBe(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
+		collectAll(o)
+		o.ChunkSpans = func(geo.Service) []geo.Span {
+			return []geo.Span{{Start: string(partition(0).Append(nil)), End: string(partition(10).Append(nil))}}
+		}
+	})
+	within, outside := s.putChunks(0, 10), s.putChunks(10, 20)
+	s.write(100, 160, "a") // Flushes, and trims the log.
+	s.dropLog(25)
+	for _, id := range s.Nodes() {
+		s.rounds(id, 2)
+		require.Equal(t, 10, held(s.Node(id), outside), "the outbox names them")
+	}
+	s.submit(trimAll{s.Leader(testRange).Machine})
+	s.write(160, 250, "b")
+	for _, id := range s.Nodes() {
+		require.Eventually(t, func() bool { return held(s.Node(id), outside) == 0 }, electionWait, time.Millisecond, "node %d", id)
+		require.True(t, intact(s.Node(id), within))
+	}
+}
+
 // R9: a chunk that only the log names stays, however long it takes until the state that
 // names it is durable: here it never is, and a crash brings the log back.
 func TestCollectKeepsWhatTheLogNames(t *testing.T) {

@@ -59,6 +59,9 @@ type Options struct {
 	// called from any goroutine. Nil turns range snapshots off, and LogBytesMax with them:
 	// a replica must have the payload that its state names (R3).
 	RowChunks func(key, value []byte) ([]extent.Ref, error)
+	// ChunkSpans are the spans of clients' keys in a service outside of which RowChunks finds none: the collection of
+	// chunks reads no other rows. Nil means that any row may name one.
+	ChunkSpans func(geo.Service) []geo.Span
 	// FetchBytesPerSecond bounds how fast the payload that a range snapshot names is
 	// fetched from peers. Zero means 64 MiB/s.
 	FetchBytesPerSecond int
