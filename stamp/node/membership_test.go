@@ -165,6 +165,52 @@ func TestFollowerDoesNotReportLastID(t *testing.T) {
 	}
 }
 
+// R4: a replica whose log ends below its durable state, as after the disk of the log went back to what it had been, is
+// lost. Its log stays as it is, however far its peers are: the other ranges of the node go on, and a recovery with loss
+// has what is left.
+func TestR4LogOfALostReplicaIsNotTrimmed(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.LogBytesMax, o.FlushEntries = 1<<30, 1<<30 })
+	id := s.follower()
+	dir := "data/" + Name("north", id)
+	fs := s.fss[id]
+	s.write(0, 30, "a")
+	s.same()
+	require.NoError(t, s.Stop(id, false))
+	_, err := vfs.Clone(fs, fs, dir+"/log", "former")
+	require.NoError(t, err)
+	s.start(id)
+	s.write(30, 60, "b")
+	s.same()
+	require.NoError(t, s.Node(id).State().Flush())
+	require.NoError(t, s.Stop(id, false))
+	require.NoError(t, fs.RemoveAll(dir+"/log"))
+	_, err = vfs.Clone(fs, fs, "former", dir+"/log")
+	require.NoError(t, err)
+
+	o := s.o
+	o.ID, o.Dir, o.State.FS, o.Transport = id, dir, fs, memtransport.New()
+	o.LogBytesMax = logBytes // What is left of the log is above it.
+	n, err := Open(o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, n.Close(false)) }()
+	r := n.Range(testRange)
+	require.ErrorIs(t, r.Replica().Lost(), replica.ErrLost)
+	last, err := n.Log(testRange).LastIndex()
+	require.NoError(t, err)
+	durable, err := r.Machine.DurableIndex()
+	require.NoError(t, err)
+	require.Less(t, last, durable)
+	require.Greater(t, n.Log(testRange).Bytes(), uint64(logBytes))
+	entries, _ := n.Log(testRange).UpTo(last)
+	for from := id%3 + 1; from != id; from = from%3 + 1 {
+		n.Receive([]Envelope{{Range: testRange, From: from, Report: membership.DurableIndex{Index: durable}}})
+	}
+	_, err = n.Pass()
+	require.NoError(t, err)
+	left, _ := n.Log(testRange).UpTo(last)
+	require.Equal(t, entries, left)
+}
+
 // damage overwrites the middle of the files of a folder that begin with name.
 func damage(t *testing.T, fs vfs.FS, dir, name string) {
 	t.Helper()

@@ -7,7 +7,8 @@ import (
 
 // A log is trimmed below the least durable applied index of all configured replicas, stopped ones
 // included, so that a short absence costs no snapshot. A log longer than LogBytesMax is trimmed further,
-// below this node's own index, so that a long absence costs no disk: see snapshot.Manager.TrimTo.
+// below this node's own index, so that a long absence costs no disk: see snapshot.Manager.TrimTo. That of a lost
+// replica is not trimmed.
 
 // A trim removes at least this many entries or bytes, since it writes a record itself.
 const (
@@ -46,6 +47,9 @@ func (r *hostedRange) trim(batch state.LogBatch, repeat bool) (trimmed bool, err
 		if changed && p != here {
 			r.report(p, membership.DurableIndex{Index: own})
 		}
+	}
+	if r.Replica().Lost() != nil { // Its log may end below what is durable, and grows no more.
+		return false, nil
 	}
 	least, over := r.n.snapshots.TrimTo(r.ID(), least, own)
 	entries, bytes := r.log.UpTo(least)
