@@ -25,16 +25,17 @@ const (
 // environment, GOMEMLIMIT say, the server does too.
 type launched struct {
 	*devproc.Process
-	http *http.Client
+	http  *http.Client
+	ports devproc.Held
 }
 
 // launch starts a server on the data in dir and returns when it is ready.
 func launch(ctx context.Context, o Options, dir string, args ...string) (*launched, error) {
-	base, err := devproc.FreePortBase()
+	l := &launched{http: devproc.NewHTTPClient()}
+	base, err := devproc.FreePortBase(&l.ports)
 	if err != nil {
 		return nil, err
 	}
-	l := &launched{http: devproc.NewHTTPClient()}
 	l.Process, err = devproc.Start(devproc.Config{Binary: o.Server, Dir: dir, PortBase: base, Args: args, HTTP: l.http})
 	if err != nil {
 		return nil, err
@@ -55,6 +56,7 @@ func launch(ctx context.Context, o Options, dir string, args ...string) (*launch
 // end lets the server end in order: what it holds is kept, and its next start replays
 // nothing.
 func (l *launched) end() error {
+	defer l.ports.Release()
 	defer l.http.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(context.Background(), endWait)
 	defer cancel()

@@ -36,7 +36,7 @@ func check(err error) {
 
 // startWithoutPrimary starts both locations, fills an account, waits until the secondary has all of it and stops the primary.
 func startWithoutPrimary() *account {
-	base, err := devproc.FreePortBase()
+	base, err := devproc.FreePortBase(&devproc.Held{})
 	check(err)
 	dir, err := os.MkdirTemp("", "client")
 	check(err)

@@ -3,8 +3,6 @@ package test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -49,7 +47,9 @@ func startClusterWith(t *testing.T, o cluster.Options) *deployment {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
 	hc := devproc.NewHTTPClient()
-	o.Dir, o.PortBase, o.Binary = t.TempDir(), freeClusterBase(t), devproc.Binary()
+	base, err := devproc.FindPortBase(t, func(base int) []string { return cluster.Options{PortBase: base}.Ports() })
+	require.NoError(t, err)
+	o.Dir, o.PortBase, o.Binary = t.TempDir(), base, devproc.Binary()
 	d := &deployment{o, t, hc}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), clusterWait)
@@ -91,31 +91,6 @@ func (d *deployment) start() {
 		}
 		return nil
 	})
-}
-
-// freeClusterBase finds a port base all of whose ports are free now and below those that
-// the system gives out.
-func freeClusterBase(t *testing.T) int {
-	t.Helper()
-	for range 50 {
-		base := 12000 + 5*rand.IntN(3500)
-		free := true
-		for _, first := range []int{0, 1000, 1100, 1200, 2000, 2100, 2200} {
-			for _, offset := range []int{0, 1, 2, 10, 20, 22, 30, 53, 54, 80} {
-				l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+first+offset)))
-				if err != nil {
-					free = false
-					break
-				}
-				require.NoError(t, l.Close())
-			}
-		}
-		if free {
-			return base
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
 }
 
 // at is a client of a node's own front end, both counted from 0.

@@ -87,7 +87,7 @@ func scraping(t *testing.T, d *deployment) *devproc.Prometheus {
 			targets = append(targets, d.NodePorts(l, n).Admin())
 		}
 	}
-	p, err := devproc.StartPrometheus(t.TempDir(), fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n"+
+	p, err := devproc.StartPrometheus(t, t.TempDir(), fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n"+
 		"  - job_name: antipode\n    static_configs: [{targets: [%s]}]\n", strings.Join(targets, ", ")))
 	if errors.Is(err, devproc.ErrNoPrometheus) {
 		t.Skip(err)

@@ -38,7 +38,7 @@ func startDev(t *testing.T, args ...string) *devproc.Process {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
-	base, err := devproc.FreePortBase()
+	base, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
 	hc := devproc.NewHTTPClient()
 	t.Cleanup(hc.CloseIdleConnections)

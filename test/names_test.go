@@ -61,7 +61,7 @@ func startNameServers(t *testing.T, p *devproc.Process) []*nameServer {
 		}
 	}
 	dir := t.TempDir()
-	free, err := devproc.FreePorts(3)
+	free, err := devproc.FreePorts(t, 3)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"secret": namesSecret + "\n",

@@ -22,7 +22,7 @@ import (
 // flag that makes no sense.
 func TestStartRefused(t *testing.T) {
 	p := startDev(t)
-	free, err := devproc.FreePortBase()
+	free, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
 
 	file := filepath.Join(t.TempDir(), "file")
@@ -70,7 +70,7 @@ func TestStopWhileStarting(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
-	base, err := devproc.FreePortBase()
+	base, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
 	dir := t.TempDir()
 	server, err := devproc.Run("antipode dev", filepath.Join(dir, "output"), devproc.Binary(),

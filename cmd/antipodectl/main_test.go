@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -394,10 +393,7 @@ func TestUsage(t *testing.T) {
 
 // TestServerDown: one line names the URL and how to start a server; exit 1.
 func TestServerDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	url := "http://" + l.Addr().String()
-	require.NoError(t, l.Close())
+	const url = "http://127.0.0.1:1"
 	for _, line := range []string{"status", "status --watch", "account list", "link cut", "node stop northcentralus-1"} {
 		code, out, errOut := ctl(url, strings.Fields(line)...)
 		require.Equal(t, exitFailed, code, line)

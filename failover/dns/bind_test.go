@@ -2,7 +2,6 @@ package dns
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"antipode/failover/dns/bindtest"
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/test/devproc"
 )
 
 // bindRecords are records of the zone that Antipode did not write.
@@ -42,11 +42,9 @@ func newBind(t *testing.T) *bind {
 		t.Skip("BIND is not installed: Debian has it in bind9; nothing here was tested against a real server")
 	}
 	b := &bind{dir: t.TempDir()}
-	l, p, err := open("127.0.0.1:0")
+	free, err := devproc.FreePorts(t, 1)
 	require.NoError(t, err)
-	b.port = l.Addr().(*net.TCPAddr).Port
-	require.NoError(t, l.Close())
-	require.NoError(t, p.Close())
+	b.port = free[0]
 	require.NoError(t, bindtest.Write(b.dir, b.port, "storage.test", key.Secret, bindRecords))
 	b.out, err = os.Create(filepath.Join(b.dir, "output"))
 	require.NoError(t, err)

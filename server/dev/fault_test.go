@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +18,7 @@ import (
 	"antipode/server/location"
 	"antipode/stamp"
 	"antipode/stats"
+	"antipode/test/devproc"
 )
 
 // key64 is the key of every account of these tests.
@@ -68,31 +66,12 @@ func runningStamp(l *location.Location) *stamp.Stamp {
 	return s
 }
 
-// givenBases has the port bases that tests of this process have taken.
-var givenBases sync.Map
-
-// freeBase finds a port base whose ports are free now, and that no other test of this process has taken. They are below
-// those that the system gives to connections, of which a busy machine has many.
+// freeBase finds a port base whose ports are this test's own.
 func freeBase(t *testing.T) int {
 	t.Helper()
-	for base := 10000 + int(time.Now().UnixNano()%200)*100; base < 30600; base += 100 {
-		_, given := givenBases.LoadOrStore(base, true)
-		free := !given
-		for _, p := range []int{0, 1, 2, offsetDNS, 80, 1000, 1001, 1002, 1080, 2000, 2001, 2002, 2080} {
-			l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(base+p)))
-			if err != nil {
-				free = false
-				break
-			}
-			require.NoError(t, l.Close())
-		}
-		if free {
-			t.Cleanup(func() { givenBases.Delete(base) })
-			return base
-		}
-	}
-	t.Fatal("no free port base")
-	return 0
+	base, err := devproc.FreePortBase(t)
+	require.NoError(t, err)
+	return base
 }
 
 // answer is what a request got.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"antipode/internal/identity"
 	"antipode/internal/identity/identitytest"
 	"antipode/server/config"
+	"antipode/test/devproc"
 )
 
 // node is a node of a location, with its front end, its hop listener and its admin port on one
@@ -43,13 +45,18 @@ type node struct {
 	server           *httptest.Server
 }
 
+// freeAddress is an address of loopback that is the test's own.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	free, err := devproc.FreePorts(t, 1)
+	require.NoError(t, err)
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(free[0]))
+}
+
 // newNode returns a node that is away.
 func newNode(t *testing.T, l geo.Location) *node {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	n := &node{t: t, location: l, address: listener.Addr().String(), token: newToken(t)}
-	require.NoError(t, listener.Close())
+	n := &node{t: t, location: l, address: freeAddress(t), token: newToken(t)}
 	t.Cleanup(n.away)
 	return n
 }
@@ -290,12 +297,9 @@ func TestOpenFails(t *testing.T) {
 		"token":                                                  func(c *config.Gateway) { c.Admin.TokenFile = t.TempDir() },
 	} {
 		c := configured(newNode(t, "north"))
-		blob, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		require.NoError(t, blob.Close())
-		c.Listen.Blob = blob.Addr().String()
+		c.Listen.Blob = freeAddress(t)
 		change(&c)
-		_, err = Open(Options{Config: c, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
+		_, err := Open(Options{Config: c, Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 		require.ErrorContains(t, err, want)
 		again, err := net.Listen("tcp", c.Listen.Blob)
 		require.NoError(t, err, "the port is free")

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +27,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/server/config"
 	"antipode/server/epochs"
+	"antipode/test/devproc"
 )
 
 // node is the admin port of a node.
@@ -72,10 +74,9 @@ func at(l geo.Location, n geo.EpochNumber) wire.Name {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := devproc.FreePorts(t, 1)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(free[0]))
 }
 
 // ask returns the answer to a question for a TXT record.

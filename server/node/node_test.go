@@ -35,7 +35,7 @@ const nobody = "127.0.0.1:1"
 func alone(t *testing.T, ca identitytest.Authority) config.Node {
 	t.Helper()
 	data := t.TempDir()
-	free, err := devproc.FreePorts(7)
+	free, err := devproc.FreePorts(t, 7)
 	require.NoError(t, err)
 	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(free[i])) }
 	away := []string{nobody}

@@ -54,7 +54,7 @@ func startDev(t *testing.T) *stand {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
-	base, err := devproc.FreePortBase()
+	base, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
 	s := &stand{http: devproc.NewHTTPClient()}
 	t.Cleanup(s.http.CloseIdleConnections)
@@ -77,7 +77,7 @@ func start(t *testing.T, scale int) *stand {
 	t.Helper()
 	binary := program(t, "prometheus")
 	s := startDev(t)
-	ports, err := devproc.FreePorts(1)
+	ports, err := devproc.FreePorts(t, 1)
 	require.NoError(t, err)
 	addr, dir := fmt.Sprintf("127.0.0.1:%d", ports[0]), t.TempDir()
 	s.url = "http://" + addr

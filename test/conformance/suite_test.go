@@ -48,7 +48,7 @@ type suite struct {
 // newSuite starts a cluster in which the name of a deleted table rests for an hour, lets the cases
 // of a restart begin, and starts it again on the same folder without a rest.
 func newSuite(t *testing.T) *suite {
-	base, err := devproc.FreePortBase()
+	base, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
 	s := &suite{http: &http.Client{
 		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},

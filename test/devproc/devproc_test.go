@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A found base has all ports free, and a base with one port taken is
 // refused, whichever port it is.
 func TestFreePortBase(t *testing.T) {
-	base, err := FreePortBase()
+	base, err := FreePortBase(t)
 	require.NoError(t, err)
 	ports := Ports(base)
 	require.Len(t, ports, 13)
@@ -27,9 +28,32 @@ func TestFreePortBase(t *testing.T) {
 	}
 }
 
+// What one holds is nobody else's though nothing listens there, as while its server is restarted, whichever port two bases
+// share, until it is released. Who asks for it in vain does not listen there, not even for a moment.
+func TestPortsAreHeld(t *testing.T) {
+	var first, second Held
+	base, err := FreePortBase(&first)
+	require.NoError(t, err)
+	for _, other := range []int{base, base - NorthPorts, base + NorthPorts, base - SouthPorts, base + SouthPorts} {
+		require.ErrorIs(t, take(&second, addresses(other)), syscall.EADDRINUSE)
+		require.Empty(t, second.release)
+	}
+	port := []string{loopbackAddress(base + DNSOffset)}
+	l, err := net.Listen("tcp", port[0])
+	require.NoError(t, err)
+	require.ErrorContains(t, take(&second, port), "another test may have")
+	first.Release()
+	require.ErrorContains(t, take(&second, port), "listen", "somebody listens there")
+	require.NoError(t, l.Close())
+	require.NoError(t, take(&second, port))
+	require.Error(t, take(&first, port))
+	second.Release()
+	require.NoError(t, take(t, port), "nothing was kept of those that failed")
+}
+
 // Ports found together are different, and lie below those of outgoing connections.
 func TestFreePorts(t *testing.T) {
-	ports, err := FreePorts(1000)
+	ports, err := FreePorts(t, 1000)
 	require.NoError(t, err)
 	require.Less(t, slices.Max(ports), portEnd)
 	slices.Sort(ports)

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,25 +37,25 @@ const (
 )
 
 // FreePortBase finds a base of which every port that antipode dev listens on is
-// free at this moment.
-func FreePortBase() (int, error) { return FindPortBase(addresses) }
+// free, and h's own as long as it holds them.
+func FreePortBase(h Holder) (int, error) { return FindPortBase(h, addresses) }
 
-// FindPortBase finds a base of which all addresses are free at this moment.
-func FindPortBase(addresses func(base int) []string) (int, error) {
+// FindPortBase finds a base all of whose addresses are free, and h's own as long as it holds them.
+func FindPortBase(h Holder, addresses func(base int) []string) (int, error) {
 	var last error
 	for range baseTries {
 		base := baseMin + basesApart*rand.IntN((baseMax-baseMin)/basesApart)
-		if last = probe(addresses(base)); last == nil {
+		if last = take(h, addresses(base)); last == nil {
 			return base, nil
 		}
 	}
 	return 0, fmt.Errorf("%w in %d tries: %w", ErrNoPorts, baseTries, last)
 }
 
-// FreePorts finds n ports of loopback, all different, that are free at this moment. Port 0
+// FreePorts finds n ports of loopback, all different, that are free, and h's own as long as it holds them. Port 0
 // would give some that the kernel also gives to outgoing connections, which may take them before the
 // caller listens.
-func FreePorts(n int) ([]int, error) {
+func FreePorts(h Holder, n int) ([]int, error) {
 	var out []int
 	var last error
 	for range baseTries + n {
@@ -64,10 +63,7 @@ func FreePorts(n int) ([]int, error) {
 			break
 		}
 		port := baseMin + rand.IntN(portEnd-baseMin)
-		if slices.Contains(out, port) {
-			continue
-		}
-		if err := probe([]string{loopbackAddress(port)}); err != nil {
+		if err := take(h, []string{loopbackAddress(port)}); err != nil {
 			last = err
 			continue
 		}
@@ -77,6 +73,21 @@ func FreePorts(n int) ([]int, error) {
 		return nil, fmt.Errorf("%w: %d of %d: %w", ErrNoPorts, len(out), n, last)
 	}
 	return out, nil
+}
+
+// take makes addresses that nothing listens on h's own. They are claimed first: to look whether a server listens there is to
+// listen there for a moment, in which the server of another test could not.
+func take(h Holder, addresses []string) error {
+	release, err := claim(addresses)
+	if err != nil {
+		return err
+	}
+	if err := probe(addresses); err != nil {
+		release()
+		return err
+	}
+	h.Cleanup(release)
+	return nil
 }
 
 func loopbackAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -101,6 +112,7 @@ func addresses(base int) []string {
 	return out
 }
 
+// probe listens on each address for a moment.
 func probe(addresses []string) error {
 	for _, address := range addresses {
 		l, err := net.Listen("tcp", address)

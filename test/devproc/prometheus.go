@@ -21,9 +21,9 @@ type Prometheus struct {
 	URL string
 }
 
-// StartPrometheus runs a Prometheus with a configuration, whose relative paths are those of dir; its data is in dir. It
+// StartPrometheus runs, at a port that h holds, a Prometheus with a configuration, whose relative paths are those of dir; its data is in dir. It
 // returns at once: the first answers are errors.
-func StartPrometheus(dir, configuration string) (*Prometheus, error) {
+func StartPrometheus(h Holder, dir, configuration string) (*Prometheus, error) {
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
 		return nil, ErrNoPrometheus
@@ -32,7 +32,7 @@ func StartPrometheus(dir, configuration string) (*Prometheus, error) {
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		return nil, err
 	}
-	ports, err := FreePorts(1)
+	ports, err := FreePorts(h, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (o *outsideNATS) stream(from geo.Location) (leader int, last uint64, known 
 // without the one that leads the stream it carries on; after a restart of all of them what was
 // written meanwhile arrives, and the stream carries again.
 func TestOutsideNATS(t *testing.T) {
-	base, err := devproc.FindPortBase(func(base int) (out []string) {
+	base, err := devproc.FindPortBase(t, func(base int) (out []string) {
 		for i := range 7 {
 			out = append(out, loopback(base+i))
 		}

@@ -102,7 +102,7 @@ func TestHostileClients(t *testing.T) {
 // start runs antipode dev with accounts of the names.
 func start(t *testing.T, names ...string) *devproc.Process {
 	t.Helper()
-	base, err := devproc.FreePortBase()
+	base, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
 	hc := devproc.NewHTTPClient()
 	t.Cleanup(hc.CloseIdleConnections)

@@ -56,7 +56,9 @@ func TestStartStarved(t *testing.T) {
 // returns how long that took and how often it said what it waits for.
 func start(t *testing.T, data, output string) (took time.Duration, waits int) {
 	t.Helper()
-	base, err := devproc.FreePortBase()
+	var ports devproc.Held
+	defer ports.Release()
+	base, err := devproc.FreePortBase(&ports)
 	require.NoError(t, err)
 	began := time.Now()
 	server, err := devproc.Run("antipode dev", output, "nice", "-n", strconv.Itoa(*niceness),

@@ -33,7 +33,7 @@ type cluster struct {
 // newCluster returns a cluster of which no server runs.
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, tls: mutualTLS(t)}
-	ports, err := devproc.FreePorts(6)
+	ports, err := devproc.FreePorts(t, 6)
 	require.NoError(t, err)
 	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
 	routes := []string{at(0), at(1), at(2)}

@@ -29,7 +29,7 @@ func (r *Rig) StartSecondGateway() error {
 		return err
 	}
 	at := func(base int) dev.Ports { return dev.Ports{Host: host, Base: base} }
-	base, err := devproc.FindPortBase(func(base int) []string {
+	base, err := devproc.FindPortBase(r.held, func(base int) []string {
 		return []string{at(base).Admin(), at(base).Of(geo.Blob), at(base).Of(geo.Queue), at(base).Of(geo.Table)}
 	})
 	if err != nil {

@@ -57,6 +57,7 @@ type Rig struct {
 	rates map[geo.Location]*proxy.Rate
 	// second are the ports of the second gateway, if there is one.
 	second dev.Ports
+	held   *devproc.Held
 
 	mu sync.Mutex
 	// running are the processes that the rig has started and not ended.
@@ -80,11 +81,13 @@ type Options struct {
 // Start runs all processes and returns when both locations serve the dev account and its
 // statistics are live. Close ends it.
 func Start(ctx context.Context, o Options) (_ *Rig, err error) {
-	base, err := devproc.FindPortBase(func(base int) []string { return cluster.Options{PortBase: base}.Ports() })
+	ports := &devproc.Held{}
+	base, err := devproc.FindPortBase(ports, func(base int) []string { return cluster.Options{PortBase: base}.Ports() })
 	if err != nil {
 		return nil, err
 	}
 	r := &Rig{
+		held: ports,
 		opts: cluster.Options{
 			Dir: o.Dir, PortBase: base, Binary: o.Binary, Configure: o.Configure, Witness: o.Lease != "", Lease: o.Lease,
 		}, http: devproc.NewHTTPClient(),
@@ -374,5 +377,6 @@ func (r *Rig) Close() error {
 			errs = append(errs, l.Close())
 		}
 	}
+	r.held.Release()
 	return errors.Join(errs...)
 }
