@@ -11,7 +11,9 @@ func (x *exchange) toClone() (answered bool, err error) {
 	var here *Server
 	addr := ""
 	if x.o.Clone != nil {
-		here, addr = x.o.Clone(x.req.Target.Account, x.service)
+		if here, addr, err = x.o.Clone(x.req.Target.Account, x.service); err != nil {
+			return true, err
+		}
 	}
 	switch {
 	case here != nil:

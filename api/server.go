@@ -31,9 +31,10 @@ type Directory interface {
 }
 
 // Clones returns the front end that serves the clone of an account, if that is in this process, or else the address of the
-// front end of the node for the service that has it; neither without a clone. It is asked for every request of a clone, and
-// answers within half a second, mostly from memory. It may be called concurrently.
-type Clones func(name geo.Account, s geo.Service) (here *Server, addr string)
+// front end of the node for the service that has it; neither without a clone, and an error while it is not known whether there
+// is one. It is asked for every request of a clone, and answers within half a second, mostly from memory. It may be called
+// concurrently.
+type Clones func(name geo.Account, s geo.Service) (here *Server, addr string, err error)
 
 // Observer takes what was answered, for metrics: code is that of an error of the protocol, empty without one.
 type Observer func(s geo.Service, operation string, status int, code string, took time.Duration)

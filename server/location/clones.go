@@ -84,17 +84,17 @@ func (l *Location) nodeDir(id geo.NodeID) string {
 }
 
 // find implements api.Clones.
-func (c *clones) find(name geo.Account, _ geo.Service) (*api.Server, string) {
+func (c *clones) find(name geo.Account, _ geo.Service) (*api.Server, string, error) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if o := c.open[name]; o != nil {
-		return o.clone.API(), ""
+		return o.clone.API(), "", nil
 	}
-	return nil, ""
+	return nil, "", nil
 }
 
 // FindClone implements api.Clones for the clones of this process.
-func (l *Location) FindClone(name geo.Account, s geo.Service) (*api.Server, string) {
+func (l *Location) FindClone(name geo.Account, s geo.Service) (*api.Server, string, error) {
 	return l.clones.find(name, s)
 }
 

@@ -14,6 +14,7 @@ import (
 	"antipode/geo"
 	"antipode/server/admin"
 	"antipode/services/storageerr"
+	stampnode "antipode/stamp/node"
 )
 
 // methodClone opens, drops or lists the clones of accounts in the process of a node. It is on the wire: never rename it.
@@ -36,6 +37,8 @@ type cloneAnswer struct {
 	Status  int                  `json:"status,omitempty"`
 	Code    string               `json:"code,omitempty"`
 	Message string               `json:"message,omitempty"`
+	// slow: the process has not answered, and may be there.
+	slow bool
 }
 
 // err is the error of an answer.
@@ -109,15 +112,24 @@ func (m *members) askClones(ctx context.Context) []cloneAnswer {
 	if err != nil {
 		return nil
 	}
-	return askPeers(ctx, m, methodClone, question, func(geo.NodeID) cloneAnswer { return cloneAnswer{} })
+	return askPeers(ctx, m, methodClone, question, func(_ geo.NodeID, err error) cloneAnswer {
+		return cloneAnswer{slow: !errors.Is(err, stampnode.ErrUnreachable)}
+	})
 }
 
 // clonesElsewhere lists the clones of the other processes that answer.
-func (m *members) clonesElsewhere(ctx context.Context) (out []wire.Clone) {
-	for _, a := range m.askClones(ctx) {
-		out = append(out, a.Clones...)
-	}
+func (m *members) clonesElsewhere(ctx context.Context) []wire.Clone {
+	out, _ := m.allClonesElsewhere(ctx)
 	return out
+}
+
+// allClonesElsewhere lists the clones of the other processes. They are all unless one that may be there has not answered.
+func (m *members) allClonesElsewhere(ctx context.Context) (out []wire.Clone, all bool) {
+	all = true
+	for _, a := range m.askClones(ctx) {
+		out, all = append(out, a.Clones...), all && !a.slow
+	}
+	return out, all
 }
 
 // Clone implements admin.Location.
@@ -187,33 +199,47 @@ type cloneHosts struct {
 	mu    sync.Mutex
 	asked time.Duration
 	at    map[geo.Account]geo.NodeID
+	// all: every process that may have a clone has answered.
+	all bool
 }
 
-// of returns the node that has the clone of an account, 0 for none that is known.
-func (h *cloneHosts) of(name geo.Account, now time.Duration, ask func(context.Context) []wire.Clone) geo.NodeID {
+// errCloneUnknown: a client that is denied an account that is there would not come again.
+var errCloneUnknown = storageerr.ServerBusy.Saying("A node of the location does not say whether it has a clone of the account. Please retry your request.")
+
+// of returns the node that has the clone of an account, 0 for none, errCloneUnknown where a process that has not answered may have
+// it. What was known of such a process stays: it has its clone still.
+func (h *cloneHosts) of(name geo.Account, now time.Duration, ask func(context.Context) ([]wire.Clone, bool)) (host geo.NodeID, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.at == nil || now-h.asked >= cloneHostsFresh {
 		ctx, cancel := context.WithTimeout(context.Background(), cloneHostsWait)
 		defer cancel()
-		h.asked, h.at = now, map[geo.Account]geo.NodeID{}
-		for _, c := range ask(ctx) {
+		var list []wire.Clone
+		list, h.all = ask(ctx)
+		h.asked = now
+		if h.all || h.at == nil {
+			h.at = map[geo.Account]geo.NodeID{}
+		}
+		for _, c := range list {
 			if _, id, err := wire.ParseNodeName(c.Node); err == nil {
 				h.at[c.Account] = id
 			}
 		}
 	}
-	return h.at[name]
+	if h.at[name] == 0 && !h.all {
+		return 0, errCloneUnknown
+	}
+	return h.at[name], nil
 }
 
 // findClone implements api.Clones.
-func (n *Node) findClone(name geo.Account, s geo.Service) (here *api.Server, addr string) {
-	if here, _ = n.location.FindClone(name, s); here != nil {
-		return here, ""
+func (n *Node) findClone(name geo.Account, s geo.Service) (here *api.Server, addr string, err error) {
+	if here, _, err = n.location.FindClone(name, s); here != nil || err != nil {
+		return here, "", err
 	}
-	id := n.cloneHosts.of(name, n.o.Clock.Mono(), n.members.clonesElsewhere)
-	if id == 0 || n.peers[id].ID == 0 {
-		return nil, ""
+	id, err := n.cloneHosts.of(name, n.o.Clock.Mono(), n.members.allClonesElsewhere)
+	if err != nil || id == 0 || n.peers[id].ID == 0 {
+		return nil, "", err
 	}
-	return nil, routing.HopAddress(n.peers[id].Hop, s)
+	return nil, routing.HopAddress(n.peers[id].Hop, s), nil
 }

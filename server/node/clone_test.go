@@ -156,15 +156,51 @@ func TestDropCloneOfTwoNodes(t *testing.T) {
 // The front end asks the others once in cloneHostsFresh, whatever clients ask for.
 func TestCloneHostsAreAskedSeldom(t *testing.T) {
 	var h cloneHosts
-	asked, list := 0, []wire.Clone{{Account: "acct", Node: "north-2"}, {Account: "odd", Node: "?"}}
-	ask := func(context.Context) []wire.Clone { asked++; return list }
+	asked, list, all := 0, []wire.Clone{{Account: "acct", Node: "north-2"}, {Account: "odd", Node: "?"}}, true
+	ask := func(context.Context) ([]wire.Clone, bool) { asked++; return list, all }
 	now := time.Hour
+	of := func(name geo.Account, want geo.NodeID) {
+		t.Helper()
+		host, err := h.of(name, now, ask)
+		require.NoError(t, err)
+		require.Equal(t, want, host)
+	}
 	for range 100 {
-		require.Equal(t, geo.NodeID(2), h.of("acct", now, ask))
-		require.Zero(t, h.of("odd", now, ask))
+		of("acct", 2)
+		of("odd", 0)
 	}
 	require.Equal(t, 1, asked)
-	list = nil
-	require.Zero(t, h.of("acct", now+cloneHostsFresh, ask))
+
+	// A process that is slow keeps its clone, and may have others.
+	list, all = []wire.Clone{{Account: "new", Node: "north-3"}}, false
+	now += cloneHostsFresh
+	of("acct", 2)
+	of("new", 3)
+	_, err := h.of("other", now, ask)
+	require.ErrorIs(t, err, errCloneUnknown)
 	require.Equal(t, 2, asked)
+	list, all = nil, true
+	now += cloneHostsFresh
+	of("acct", 0)
+	of("new", 0)
+	require.Equal(t, 3, asked)
+}
+
+// A process that hangs may have a clone; one that is not there has none any more.
+func TestClonesOfASlowProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := geo.NodeID(1)
+		all, views := three(&leader)
+		all[2].clones = []wire.Clone{{Account: "acct", Node: "north-2"}}
+		list, sure := views[1].allClonesElsewhere(t.Context())
+		require.True(t, sure)
+		require.Len(t, list, 1)
+		all[3].hangs = true
+		list, sure = views[1].allClonesElsewhere(t.Context())
+		require.False(t, sure)
+		require.Len(t, list, 1)
+		all[3].hangs, all[3].away = false, true
+		_, sure = views[1].allClonesElsewhere(t.Context())
+		require.True(t, sure)
+	})
 }

@@ -15,7 +15,7 @@ func (m *members) Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
 	if err != nil {
 		return own, err
 	}
-	peers := askPeers(ctx, m, methodFlow, []byte(name), func(id geo.NodeID) wire.Flow {
+	peers := askPeers(ctx, m, methodFlow, []byte(name), func(id geo.NodeID, _ error) wire.Flow {
 		return wire.Flow{Silent: []string{wire.NodeName(m.Name(), id)}}
 	})
 	return flow.Merge(append([]wire.Flow{own}, peers...)), nil

@@ -122,7 +122,7 @@ func (m *members) runAtAll(ctx context.Context, o operation) error {
 
 // askPeers asks the other processes of the location, all at once, for a T as JSON. silent
 // replaces the answer of a process that gives none.
-func askPeers[T any](ctx context.Context, m *members, method string, question []byte, silent func(geo.NodeID) T) []T {
+func askPeers[T any](ctx context.Context, m *members, method string, question []byte, silent func(geo.NodeID, error) T) []T {
 	ctx, cancel := context.WithTimeout(ctx, peerWait)
 	defer cancel()
 	var answers []*T
@@ -139,7 +139,7 @@ func askPeers[T any](ctx context.Context, m *members, method string, question []
 				err = json.Unmarshal(body, answer)
 			}
 			if err != nil {
-				*answer = silent(id)
+				*answer = silent(id, err)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func (m *members) Status(ctx context.Context) (admin.Status, error) {
 	if err != nil {
 		return own, err
 	}
-	peers := askPeers(ctx, m, methodView, nil, func(id geo.NodeID) (s admin.Status) {
+	peers := askPeers(ctx, m, methodView, nil, func(id geo.NodeID, _ error) (s admin.Status) {
 		s.Location.Nodes = []wire.Node{{Name: wire.NodeName(m.Name(), id), State: wire.Unreachable}}
 		return s
 	})
@@ -168,7 +168,7 @@ func (m *members) Status(ctx context.Context) (admin.Status, error) {
 func (m *members) Events(ctx context.Context) wire.EventList {
 	out := m.Location.Events(ctx)
 	var mu sync.Mutex // Peers are asked at once.
-	silent := func(id geo.NodeID) []wire.Event {
+	silent := func(id geo.NodeID, _ error) []wire.Event {
 		mu.Lock()
 		defer mu.Unlock()
 		out.Silent = append(out.Silent, wire.NodeName(m.Name(), id))
