@@ -131,9 +131,13 @@ func moving(ctx context.Context, t *testing.T, d *deployment) {
 		return c.CreateContainer(ctx, "blobs")
 	})
 	for n := range blobs {
-		a, err := c.PutBlob(ctx, "blobs", fmt.Sprint(n), bytes.Repeat([]byte{byte(n)}, 1<<20))
-		require.NoError(t, err)
-		require.True(t, a.OK(), "%v", a)
+		eventually(t, clusterWait, "a blob is put", func(ctx context.Context) error {
+			a, err := c.PutBlob(ctx, "blobs", fmt.Sprint(n), bytes.Repeat([]byte{byte(n)}, 1<<20))
+			if err == nil && !a.OK() {
+				err = fmt.Errorf("%v", a)
+			}
+			return err
+		})
 	}
 	for _, u := range []admin.UpdateAccount{
 		{Failover: &admin.Failover{Type: admin.FailoverPlanned}},
