@@ -64,8 +64,8 @@ func TestRecover(t *testing.T) {
 	s.write(0, 40, "a")
 	s.dropLog(5)
 	s.write(40, 60, "a")
-	lead := s.leader()
-	left := lead%3 + 1 // A follower: it may not know yet that the last entry is committed.
+	left := s.follower() // It may not know yet that the last entry is committed.
+	lead := (left+1)%3 + 1
 	old := s.replicaOf(left)
 	require.NoError(t, s.Stop(lead, false))
 	require.NoError(t, s.Stop(left%3+1, false))
@@ -76,9 +76,13 @@ func TestRecover(t *testing.T) {
 	require.Eventually(t, func() bool { return s.leader() == left }, electionWait, time.Millisecond)
 	require.True(t, seen.has(RangeRecovered, r.Replica))
 	s.requireRows(0, 60, "a")
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(0), value: "alone"}), kv.ErrBusy)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		err := s.Submit(ctx, testRange, &put{p: partition(0), value: "alone"})
+		require.Error(t, err)
+		return errors.Is(err, kv.ErrBusy)
+	}, electionWait, time.Millisecond)
 
 	for _, id := range s.Nodes() {
 		if id != left {
@@ -138,7 +142,7 @@ func TestR6RecoveryHasFloor(t *testing.T) {
 func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), patient)
 	full := &change.Closed{Origin: "south", Range: testRange, Full: true, T: 1000}
-	require.NoError(t, s.Submit(t.Context(), testRange, takeClosed{full}))
+	s.submit(takeClosed{full})
 	src := geo.SourceRange{Origin: "south", Range: testRange}
 	require.EqualValues(t, 1000, s.Leader(testRange).Machine.Known(src).Closed)
 	for _, id := range s.Nodes() {

@@ -93,6 +93,15 @@ func (s *snapStamp) write(from, to int, value string) {
 	}
 }
 
+// Leader waits for a leader: on a starved machine one may be deposed at any moment.
+func (s *snapStamp) Leader(id geo.RangeID) *ranges.Range {
+	for end := time.Now().Add(electionWait); ; <-time.After(time.Millisecond) {
+		if r := s.Stamp.Leader(id); r != nil || time.Now().After(end) {
+			return r
+		}
+	}
+}
+
 func (s *snapStamp) leader() geo.NodeID {
 	for _, id := range s.Nodes() {
 		if n := s.Node(id); n != nil && n.Range(testRange).Leading() {

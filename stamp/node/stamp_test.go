@@ -24,6 +24,7 @@ import (
 	. "antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/seglog"
+	"antipode/stamp/stamptest"
 	"antipode/stamp/state"
 )
 
@@ -60,20 +61,20 @@ func partition(i int) keys.Partition {
 	return keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Object: fmt.Sprintf("p%05d", i)}
 }
 
-// testStamp returns a started stamp of three nodes on one file system per node.
-func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS) *stamp.Stamp {
+// testStamp returns a started stamp of three nodes on one file system per node. Its leader stays: elections take a second.
+func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS, changes ...func(*Options)) *stamp.Stamp {
 	t.Helper()
 	s := stamp.New(Options{
 		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
 		State: state.Options{LogSegmentBytes: 1 << 20},
-		Tick:  10 * time.Millisecond, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}, func(o *Options) { o.State.FS = fs(o.ID) })
+		Tick:  10 * time.Millisecond, ElectionTicks: 100, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}, append(changes, func(o *Options) { o.State.FS = fs(o.ID) })...)
 	for _, id := range s.Nodes() {
 		require.NoError(t, s.Start(id))
 	}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	gate := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
-	require.NoError(t, s.Submit(context.Background(), testRange, setGate{gate}))
+	stamptest.Submit(t, s, testRange, setGate{gate})
 	return s
 }
 
@@ -85,7 +86,7 @@ func TestAcknowledgedWriteSurvivesOnEveryReplica(t *testing.T) {
 	s := testStamp(t, func(id geo.NodeID) vfs.FS {
 		mem[id] = vfs.NewCrashableMem()
 		return mem[id]
-	})
+	}, func(o *Options) { o.InSyncTimeout = time.Hour }) // All three stay in sync, however slow one is.
 	for i := range 20 {
 		cmd := &put{p: partition(i), value: fmt.Sprintf("v%d", i)}
 		require.NoError(t, s.Submit(context.Background(), testRange, cmd))
