@@ -47,6 +47,9 @@ type Options struct {
 	// Rand draws the incarnation of each segment, 8 bytes. Nil means crypto/rand. A
 	// source that repeats itself lets leftovers of a former use pass for records.
 	Rand io.Reader
+	// Eased is called when Store.Pressed was true and may not be any more, from any goroutine: it must not block. Nil means
+	// that nobody asks Pressed: writes then wait as soon as it would be true.
+	Eased func()
 	// ReadOnly opens without changing anything on disk.
 	ReadOnly bool
 	// Logger takes the stores' errors. Nil means slog.Default.
@@ -75,10 +78,14 @@ func (o Options) pebbleOptions() *pebble.Options {
 		ErrorIfNotExists:            o.ReadOnly,
 		Logger:                      &pebbleLogger{l: o.Logger},
 		L0CompactionThreshold:       4,
-		L0StopWritesThreshold:       32,
+		L0StopWritesThreshold:       levelFilesMax,
 		LBaseMaxBytes:               64 << 20,
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: memTablesMax,
 		MaxOpenFiles:                512,
+	}
+	if o.Eased != nil {
+		p.L0StopWritesThreshold *= 2
+		p.MemTableStopWritesThreshold *= 2
 	}
 	if o.Shared != nil {
 		p.Cache, p.FileCache = o.Shared.cache, o.Shared.files

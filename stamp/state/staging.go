@@ -218,14 +218,18 @@ func (g *Staging) Close() error {
 }
 
 // Ingest replaces the spans of a finished staging, in one step that is durable when it
-// returns: a crash leaves the old rows or the new ones. It waits for a flush of what
-// the memtable holds of the spans. Its files are moved into the store. After an error
-// the store must not be used.
+// returns: a crash leaves the old rows or the new ones. Its files are moved into the store. After an error
+// the store must not be used. Commits go on meanwhile, except while the change is written to the manifest: they are
+// made visible in one order.
 func (s *Store) Ingest(g *Staging) error {
 	if err := s.enter(); err != nil {
 		return err
 	}
 	defer s.leave()
+	// Rows of the spans in a memtable have to be flushed first. Within the ingest commits would wait for that, too.
+	if err := s.db.Flush(); err != nil {
+		return fmt.Errorf("flush before an ingest: %w", err)
+	}
 	if err := s.db.Ingest(context.Background(), g.paths); err != nil {
 		return fmt.Errorf("ingest %d staged tables: %w", len(g.paths), err)
 	}

@@ -36,8 +36,9 @@ type Store struct {
 	fs   vfs.FS
 	dir  string
 
-	wiped wiped         // see reclaim.go
-	reads atomic.Uint64 // see Reads
+	wiped    wiped         // see reclaim.go
+	reads    atomic.Uint64 // see Reads
+	pressure pressure      // see Pressed
 
 	// failure is the first error that took the store out of service.
 	failure atomic.Pointer[error]
@@ -85,7 +86,7 @@ func Open(dir string, o Options) (*Store, error) {
 	p.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	// With the WAL off a flushable ingest is not durable when it returns.
 	p.Experimental.DisableIngestAsFlushable = func() bool { return true }
-	s := &Store{opts: p, fs: o.FS, dir: dir}
+	s := &Store{opts: p, fs: o.FS, dir: dir, pressure: pressure{notify: o.Eased}}
 	p.FS = readFS{o.FS, &s.reads}
 	p.EventListener = &pebble.EventListener{
 		BackgroundError: func(err error) {
@@ -99,6 +100,7 @@ func Open(dir string, o Options) (*Store, error) {
 			s.fail(fmt.Errorf("%w: %s: %w", ErrDamaged, info.Path, info.Details))
 		},
 	}
+	s.pressure.listen(p.EventListener)
 	if c := o.Shared; c != nil {
 		p.EventListener.TableCreated = func(pebble.TableCreateInfo) { c.freed.created(c.CacheBytes()) }
 		p.EventListener.TableDeleted = func(pebble.TableDeleteInfo) { c.freed.deleted(c.CacheBytes(), func() { malloc.Trim() }) }
@@ -168,8 +170,11 @@ func (b *Batch) DeleteRange(lower, upper []byte) error { return b.b.DeleteRange(
 // Close drops a batch that was not committed.
 func (b *Batch) Close() error { return b.b.Close() }
 
-// Commit applies the batch. It is not durable: the log is.
-func (s *Store) Commit(b *Batch) error { return s.db.Apply(b.b, pebble.NoSync) }
+// Commit applies the batch. It is not durable: the log is. It may wait for the disk: see Pressed.
+func (s *Store) Commit(b *Batch) error {
+	s.pressure.written.Add(int64(b.b.Len()) + int64(b.b.Count())*entryBytes)
+	return s.db.Apply(b.b, pebble.NoSync)
+}
 
 // Get implements kv.Getter on the newest state.
 func (s *Store) Get(key []byte) ([]byte, bool, error) {
