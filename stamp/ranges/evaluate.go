@@ -36,8 +36,8 @@ func (r *Range) SubmitAll(cmds []Command, done func(i int, err error)) {
 // The intervals of all ranges of a stamp end at the same instants, so that at rest one sync
 // of a log holds the closed records of several ranges.
 func (r *Range) closeByTime(now time.Duration) {
-	if r.o.CloseInterval == 0 || now/r.o.CloseInterval == r.lastClosed/r.o.CloseInterval {
-		return
+	if r.o.CloseInterval == 0 || now/r.o.CloseInterval == r.lastClosed/r.o.CloseInterval || len(r.inflight) >= inflightMax {
+		return // It would wait, and others behind it, as long as nothing is applied.
 	}
 	r.lastClosed = now
 	if r.Machine.Numbered() && !r.Machine.Uncompared() {

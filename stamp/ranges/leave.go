@@ -33,6 +33,8 @@ const (
 const (
 	stopReason = "because the former leader's node is going to stop"
 	fullReason = "because the disk of the former leader's node is nearly full"
+	// stalledReason: see replica.Stalled. It holds no commands first: they wait anyway.
+	stalledReason = "because the state store of the former leader's node cannot flush or compact as fast as it is written"
 )
 
 // leaveState is what a leader that leaves remembers of a term.

@@ -247,6 +247,9 @@ func (r *Range) Work(now time.Duration) {
 	r.look(now)
 	id, term := r.replica.Leader()
 	r.recordLeader(id)
+	if nodes := r.replica.Stalled(); nodes != nil {
+		r.transfer(nodes, stalledReason)
+	}
 	may := r.replica.MayEvaluate()
 	if may && term != r.LeadTerm() {
 		r.lead(term, now)

@@ -83,6 +83,7 @@ func (r *Replica) Tick(now time.Duration) {
 	if r.lost != nil {
 		return
 	}
+	r.tickUnapplied()
 	if r.IsLeader() {
 		r.rn.Tick()
 		r.inSync.update(r.rn, now, r.ran(now))

@@ -43,8 +43,10 @@ func (p *Pass) Reset() {
 	p.Sends, p.From, p.appends, p.applies = p.Sends[:0], p.From[:0], p.appends[:0], p.applies[:0]
 }
 
-// HasReady reports whether Collect has anything to collect.
-func (r *Replica) HasReady() bool { return r.lost == nil && (r.rn.HasReady() || r.installed()) }
+// HasReady reports whether Collect has anything to collect that can be done now.
+func (r *Replica) HasReady() bool {
+	return r.lost == nil && (r.rn.HasReady() || r.installed() || len(r.unapplied.messages) > 0 && !r.pressed())
+}
 
 // Collect moves the replica's Ready into the pass.
 func (r *Replica) Collect(p *Pass) {
@@ -54,6 +56,7 @@ func (r *Replica) Collect(p *Pass) {
 		}
 		r.waits = nil
 	}
+	r.takeUnapplied(p)
 	if !r.rn.HasReady() {
 		return
 	}
@@ -131,9 +134,7 @@ func (p *Pass) Append(log state.Log) error {
 				return err
 			}
 		}
-		for _, resp := range w.m.GetResponses() {
-			w.r.answer(p, resp)
-		}
+		w.r.answerAll(p, w.m)
 	}
 	return nil
 }
@@ -159,6 +160,13 @@ func (r *Replica) stage(batch state.LogBatch, m *pb.Message) error {
 	return r.o.Log.SetHardState(batch, hs)
 }
 
+// answerAll delivers the responses that waited for what a message asks of the storage.
+func (r *Replica) answerAll(p *Pass, m *pb.Message) {
+	for _, resp := range m.GetResponses() {
+		r.answer(p, resp)
+	}
+}
+
 // answer delivers a response that waited for storage.
 func (r *Replica) answer(p *Pass, m *pb.Message) {
 	if To(m) != r.o.ID {
@@ -172,13 +180,22 @@ func (r *Replica) answer(p *Pass, m *pb.Message) {
 
 // Apply applies what was committed, to the ranges led here or to those followed here. The
 // ranges led here are applied before Append, since commands wait for them; those followed here
-// after it, since the leader waits for the fsync and nobody for the apply. A replica whose state
+// after it, since the leader waits for the fsync and nobody for the apply. While the state store is pressed nothing is:
+// see unapplied.go. A replica whose state
 // machine fails is out of service: its state may differ from that of its peers. One that does not know an
 // entry has lost nothing: it must neither skip the entry nor be rebuilt, so the node stops (ErrLater).
 func (p *Pass) Apply(led bool) {
 	for _, w := range p.applies {
 		entries := w.m.GetEntries()
 		if w.r.lost != nil || w.r.leads != led {
+			continue
+		}
+		if w.r.Installing() { // The snapshot has them.
+			w.r.answerAll(p, w.m)
+			continue
+		}
+		if w.r.defers() {
+			w.r.unapplied.messages = append(w.r.unapplied.messages, w.m)
 			continue
 		}
 		if err := w.r.o.Machine.Apply(entries); errors.Is(err, ErrLater) {
@@ -197,10 +214,8 @@ func (p *Pass) Apply(led bool) {
 				w.r.replayed++
 			}
 		}
-		w.r.applied, w.r.appliedTerm = last.GetIndex(), last.GetTerm()
+		w.r.applied, w.r.appliedTerm, w.r.unapplied.ticks = last.GetIndex(), last.GetTerm(), 0
 		w.r.behind.Store(w.r.leads && w.r.rn.BasicStatus().GetCommit() > w.r.applied)
-		for _, resp := range w.m.GetResponses() {
-			w.r.answer(p, resp)
-		}
+		w.r.answerAll(p, w.m)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"antipode/geo"
+	"antipode/stamp/state"
 )
 
 // Recovery names one re-forming of a range from a single survivor, after the quorum of
@@ -53,6 +54,27 @@ func (r Recovery) String() string {
 		return "no recovery"
 	}
 	return fmt.Sprintf("recovery %d, from node %d", r>>survivorBits, r&survivorMax)
+}
+
+// EndOf returns the last entry that a replica which has applied some can keep in a recovery: that of its log, unless the log
+// begins above what follows the state, as that of an untrusted replica may. commit is up to where it knows entries to be
+// committed.
+func EndOf(log state.RangeLog, applied geo.EntryID) (last geo.EntryID, commit uint64, err error) {
+	hs, _, err := log.InitialState()
+	if err != nil {
+		return applied, applied.Index, err
+	}
+	commit = max(applied.Index, hs.GetCommit())
+	first, err := log.FirstIndex()
+	if err != nil {
+		return applied, commit, err
+	}
+	end, err := log.LastIndex()
+	if err != nil || first > applied.Index+1 || end <= applied.Index {
+		return applied, commit, err
+	}
+	term, err := log.Term(end)
+	return geo.EntryID{Term: term, Index: end}, commit, err
 }
 
 // Members is the configuration that a recovery begins with: the survivor alone.

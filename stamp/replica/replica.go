@@ -75,6 +75,9 @@ type Options struct {
 	Leaving func() bool
 	// Room is how much room the disks of nodes have, this one included. Nil means plenty.
 	Room func(geo.NodeID) room.Level
+	// Pressed reports whether Machine.Apply would have to wait for the disk now: what is committed is then applied in a later
+	// pass. The node does one when that may be over. Nil means never.
+	Pressed func() bool
 	// Rand spreads elections.
 	Rand *rand.Rand
 	// Logger takes leader changes and alarms. Nil means slog.Default.
@@ -136,6 +139,8 @@ type Replica struct {
 	round  round
 	// waits is what Raft wants to append while a snapshot, which is the first of it, is being installed.
 	waits []*pb.Message
+	// unapplied waits for the state store: see unapplied.go.
+	unapplied unapplied
 	// behind is set from before messages name a commit to the followers until it is applied here.
 	behind atomic.Bool
 }
@@ -220,7 +225,7 @@ func (r *Replica) Lose(err error) { r.lose(err) }
 const FirstTerm = 1
 
 func (r *Replica) lose(err error) {
-	r.lost = err
+	r.lost, r.unapplied = err, unapplied{}
 	r.o.Logger.Error("replica lost: it takes no part until it is rebuilt under a new id", "range", r.o.Range, "node", r.o.Node, "replica", r.o.ID, "error", err)
 }
 
@@ -236,6 +241,10 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 		return
 	}
 	switch m.GetType() {
+	case pb.MsgApp:
+		if len(m.GetEntries()) > 0 && r.overfull() {
+			return
+		}
 	case pb.MsgTimeoutNow: // The leader transfers leadership; a replica that promised not to campaign does not.
 		if r.quiet(now) || r.o.Leaving() {
 			return
