@@ -217,8 +217,8 @@ func (m *member) onEvent(e node.Event) {
 func (m *member) findSnapshots() {
 	for _, id := range m.has(everyRange[:]) {
 		index := m.n.Range(id).Machine.AppliedState().Index
-		if index <= m.applied[id] {
-			continue
+		if index <= m.applied[id] || m.n.Range(id).Replica().Lost() != nil {
+			continue // A lost one may still have the state that is being removed.
 		}
 		s := m.l.s
 		s.counts.Snapshot++

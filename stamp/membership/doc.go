@@ -8,7 +8,10 @@
 // A Machine is deterministic: Step takes an event and returns effects, and neither reads a
 // clock nor a file nor sends anything itself. The node carries the effects out in their order;
 // each is durable before the next begins, and one that fails takes the node out of service.
-// What a crash leaves between two effects, the event Opened continues.
+// What a crash leaves between two effects, the event Opened continues. Two effects may take long, and
+// the node carries them out apart from its scheduler: Wipe and ReformState. Each is the last effect
+// of its event. Until Wiped or Reformed follows, the replica takes part in nothing, and a later
+// recovery may retire it.
 //
 //	                    an empty folder                     a folder with data, from before
 //	                          │                             there were identities

@@ -100,6 +100,12 @@ type Reform struct {
 	Floor geo.Timestamp
 }
 
+// Wiped comes once Wipe is carried out, Reformed once ReformState is. Other events may come in between.
+type (
+	Wiped    struct{}
+	Reformed struct{}
+)
+
 func (Opened) isEvent()              {}
 func (Join) isEvent()                {}
 func (Manage) isEvent()              {}
@@ -108,6 +114,8 @@ func (Received) isEvent()            {}
 func (RaftMessage) isEvent()         {}
 func (LeadershipConfirmed) isEvent() {}
 func (Reform) isEvent()              {}
+func (Wiped) isEvent()               {}
+func (Reformed) isEvent()            {}
 
 // Effect is what the node has to do.
 type Effect interface{ isEffect() }
@@ -128,14 +136,14 @@ type Reopen struct{ Lost error }
 // Lose takes the replica out: it sends and acknowledges nothing any more.
 type Lose struct{ Reason error }
 
-// Wipe removes the rows and the log of the range, durably.
+// Wipe removes the rows and the log of the range, durably. It may take long; Wiped follows.
 type Wipe struct{}
 
 // StartLog makes the hard state durable with which a replica begins.
 type StartLog struct{}
 
 // ReformState applies the whole log to the state, makes the configuration that of a recovery and its
-// last time at least Floor, and begins a new log behind it, durably.
+// last time at least Floor, and begins a new log behind it, durably. It may take long; Reformed follows.
 type ReformState struct {
 	As    replica.Recovery
 	Floor geo.Timestamp

@@ -93,6 +93,10 @@ func (m *Machine) Step(e Event) []Effect {
 		return []Effect{Send{e.To, LastID{Nonce: e.Nonce, Replica: e.Last}}}
 	case Reform:
 		return m.reform(e)
+	case Wiped:
+		return m.wiped()
+	case Reformed:
+		return m.reformed()
 	}
 	panic(fmt.Sprintf("membership: no event %T", e))
 }
@@ -110,9 +114,9 @@ func (m *Machine) become(p Phase, as geo.ReplicaID) Effect {
 func (m *Machine) opened(e Opened) []Effect {
 	switch {
 	case m.id.Phase == Rebuilding:
-		return m.finishRebuild()
+		return []Effect{Wipe{}}
 	case m.id.Phase == Recovering:
-		return m.finishReform()
+		return []Effect{m.reformState()}
 	case e.Lost != nil:
 		return []Effect{Reopen{e.Lost}}
 	case m.id.Phase == Lost, m.id.Phase == Forgotten:
@@ -150,12 +154,12 @@ func (m *Machine) join(e Join) (out []Effect) {
 // failed makes it durable that the replica is lost, in the pass that found it: what showed it
 // may not show again after a restart.
 func (m *Machine) failed(reason error) []Effect {
-	if m.id.Phase == Lost || m.id.Phase == Forgotten {
-		return nil
-	}
 	p := Lost
-	if m.id.Phase == Joining { // The range exists, and this folder is new.
+	switch m.id.Phase {
+	case Joining: // The range exists, and this folder is new.
 		p = Forgotten
+	case Lost, Forgotten, Rebuilding, Recovering: // The last two have a new id already.
+		return nil
 	}
 	return []Effect{m.become(p, m.id.Replica), Report{Kind: ReplicaLost, Node: m.o.Node, Replica: m.id.Replica, Reason: reason.Error()}}
 }
@@ -163,13 +167,13 @@ func (m *Machine) failed(reason error) []Effect {
 // manage reports what changed, and as the leader makes the next change of the configuration.
 func (m *Machine) manage(e Manage) (out []Effect) {
 	if e.Lost {
-		if e.Due && m.o.Rebuilds {
-			report := LossReport{Replica: m.id.Replica}
-			if m.id.Phase == Forgotten {
-				report = LossReport{Nonce: m.id.Nonce}
-			}
-			out = m.toOthers(report)
-		}
+		switch {
+		case !e.Due || !m.o.Rebuilds:
+		case m.id.Phase == Lost:
+			out = m.toOthers(LossReport{Replica: m.id.Replica})
+		case m.id.Phase == Forgotten:
+			out = m.toOthers(LossReport{Nonce: m.id.Nonce})
+		} // While it is rebuilt or re-formed its id is a new one, of which nothing is lost.
 		return out
 	}
 	if !e.HasLeader && m.id.Phase == Member {
@@ -306,8 +310,7 @@ func (m *Machine) raftMessage(e RaftMessage) []Effect {
 		return out
 	}
 	if e.Receiver > m.id.Replica && m.id.Phase == Lost && e.FromLeader && e.CanRebuild {
-		out = append(out, Report{Kind: ReplicaRebuilding, Node: m.o.Node, Replica: e.Receiver}, m.become(Rebuilding, e.Receiver))
-		out = append(out, m.finishRebuild()...)
+		out = append(out, Report{Kind: ReplicaRebuilding, Node: m.o.Node, Replica: e.Receiver}, m.become(Rebuilding, e.Receiver), Wipe{})
 	}
 	if e.Receiver == m.id.Replica && m.id.Phase == Member {
 		out = append(out, Deliver{})
@@ -359,9 +362,13 @@ func (m *Machine) forgetGroup() Effect {
 	return DropHeld{}
 }
 
-// finishRebuild removes the data of a replica whose id was never used, and makes it a member.
-func (m *Machine) finishRebuild() []Effect {
-	return []Effect{Wipe{}, StartLog{}, m.become(Member, m.id.Replica), Reopen{}}
+// wiped makes a replica a member whose id was never used and whose old data is gone, unless a later recovery has retired it
+// meanwhile.
+func (m *Machine) wiped() []Effect {
+	if m.id.Phase != Rebuilding {
+		return nil
+	}
+	return []Effect{StartLog{}, m.become(Member, m.id.Replica), Reopen{}}
 }
 
 // reform begins a recovery. The new identity is its commit point: the old id is never used
@@ -369,13 +376,18 @@ func (m *Machine) finishRebuild() []Effect {
 func (m *Machine) reform(e Reform) []Effect {
 	m.id.Floor = e.Floor
 	begin := m.become(Recovering, e.As.Members().List[0].ID)
-	return append([]Effect{begin}, m.finishReform()...)
+	return []Effect{begin, Lose{fmt.Errorf("%w: %s", replica.ErrRetired, e.As)}, m.reformState()}
 }
 
-// finishReform is the rest of a recovery after its commit point.
-func (m *Machine) finishReform() []Effect {
-	state := ReformState{As: m.Recovery(), Floor: m.id.Floor}
-	return []Effect{state, m.become(Member, m.id.Replica), ReportReformed{}, m.forgetGroup(), Reopen{}}
+// reformState is what follows the commit point of a recovery.
+func (m *Machine) reformState() Effect { return ReformState{As: m.Recovery(), Floor: m.id.Floor} }
+
+// reformed ends a recovery, unless a later one has retired the replica meanwhile.
+func (m *Machine) reformed() []Effect {
+	if m.id.Phase != Recovering {
+		return nil
+	}
+	return []Effect{m.become(Member, m.id.Replica), ReportReformed{}, m.forgetGroup(), Reopen{}}
 }
 
 // others are the nodes of the range beside this one.

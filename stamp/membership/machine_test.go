@@ -2,6 +2,7 @@ package membership
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -35,12 +36,14 @@ func once(t *testing.T) replica.Recovery {
 func TestTransitions(t *testing.T) {
 	lost := errors.New("the log ends early")
 	later := once(t)
-	rebuild := []Effect{Wipe{}, StartLog{}, saved(Member, 4), Reopen{}}
 	fromLeader := RaftMessage{From: 2, Sender: 2, Receiver: 4, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true}
 	recovering := saved(Recovering, later.None()+1)
 	recovering.Identity.Floor = 9
-	interrupted := machine(Recovering, later.None()+1)
-	interrupted.id.Floor = 9
+	reforming := func() *Machine {
+		m := machine(Recovering, later.None()+1)
+		m.id.Floor = 9
+		return m
+	}
 	retired := RaftMessage{From: 2, Sender: later.None() + 1, Receiver: later.None() + 2, Members: replica.FirstMembers(three)}
 	for name, c := range map[string]struct {
 		m    *Machine
@@ -76,14 +79,17 @@ func TestTransitions(t *testing.T) {
 			m: machine(Forgotten, 1), e: Received{2, LastID{Nonce: 6, Replica: 3}}, to: Forgotten, id: 1,
 		},
 		"it is rebuilt under a new id": {
-			m: machine(Lost, 3), e: fromLeader, to: Member, id: 4,
-			want: append(append([]Effect{Report{Kind: ReplicaRebuilding, Node: 1, Replica: 4}, saved(Rebuilding, 4)}, rebuild...), Deliver{}),
+			m: machine(Lost, 3), e: fromLeader, to: Rebuilding, id: 4,
+			want: []Effect{Report{Kind: ReplicaRebuilding, Node: 1, Replica: 4}, saved(Rebuilding, 4), Wipe{}},
+		},
+		"its old data is gone": {
+			m: machine(Rebuilding, 4), e: Wiped{}, to: Member, id: 4, want: []Effect{StartLog{}, saved(Member, 4), Reopen{}},
 		},
 		"a forgotten one is not": {m: machine(Forgotten, 1), e: fromLeader, to: Forgotten, id: 1},
 		"nor one without an id above its last one": {
 			m: machine(Lost, 4), e: fromLeader, to: Lost, id: 4,
 		},
-		"a restart goes on to rebuild": {m: machine(Rebuilding, 4), e: Opened{HardState: true, Lost: lost}, want: rebuild, to: Member, id: 4},
+		"a restart goes on to rebuild": {m: machine(Rebuilding, 4), e: Opened{HardState: true, Lost: lost}, want: []Effect{Wipe{}}, to: Rebuilding, id: 4},
 		"a restart remembers a loss": {
 			m: machine(Lost, 3), e: Opened{HardState: true}, to: Lost, id: 3, want: nil,
 		},
@@ -92,12 +98,15 @@ func TestTransitions(t *testing.T) {
 			want: nil,
 		},
 		"an operator re-forms the range from it": {
-			m: machine(Lost, 1), e: Reform{As: later, Floor: 9}, to: Member, id: later.None() + 1,
-			want: []Effect{recovering, ReformState{As: later, Floor: 9}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
+			m: machine(Lost, 1), e: Reform{As: later, Floor: 9}, to: Recovering, id: later.None() + 1,
+			want: []Effect{recovering, Lose{fmt.Errorf("%w: %s", replica.ErrRetired, later)}, ReformState{As: later, Floor: 9}},
+		},
+		"the range is re-formed": {
+			m: reforming(), e: Reformed{}, to: Member, id: later.None() + 1,
+			want: []Effect{saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
 		},
 		"a restart goes on to re-form": {
-			m: interrupted, e: Opened{}, to: Member, id: later.None() + 1,
-			want: []Effect{ReformState{As: later, Floor: 9}, saved(Member, later.None()+1), ReportReformed{}, DropHeld{}, Reopen{}},
+			m: reforming(), e: Opened{}, to: Recovering, id: later.None() + 1, want: []Effect{ReformState{As: later, Floor: 9}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +118,36 @@ func TestTransitions(t *testing.T) {
 			require.Equal(t, c.id, c.m.Identity().Replica)
 		})
 	}
+}
+
+// R4: while a node removes the data of a lost replica, or re-forms the range from it, apart from its other ranges, nothing
+// passes that replica, and the new id is not reported lost: the leader would remove it. A later recovery retires it, and
+// what ends afterwards makes no member of it.
+func TestWhileDataIsReplaced(t *testing.T) {
+	first := once(t)
+	next, err := first.Next(3)
+	require.NoError(t, err)
+	for ended, m := range map[Event]*Machine{
+		Wiped{}: machine(Rebuilding, first.None()+1), Reformed{}: machine(Recovering, first.None()+1),
+	} {
+		phase, id := m.id.Phase, m.id.Replica
+		require.Empty(t, m.Step(ReplicaFailed{errors.New("the old one")}), phase)
+		require.Empty(t, m.Step(Manage{Lost: true, Due: true}), phase)
+		require.Empty(t, m.Step(Join{Lost: true}), phase)
+		for _, to := range []geo.ReplicaID{id, id + 1} {
+			require.Empty(t, m.Step(RaftMessage{
+				From: 2, Sender: first.None() + 2, Receiver: to, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true,
+			}), "%s, a message for %s", phase, number(to))
+		}
+		require.Equal(t, []Effect{Send{3, RecoveryReport{first}}}, m.Step(Received{3, RecoveryReport{}}), "the fence holds")
+		require.False(t, m.Whole(replica.FirstMembers(three), nil), phase)
+		require.Equal(t, phase, m.id.Phase)
+		require.Equal(t, saved(Lost, next.None()), m.Step(Received{2, RecoveryReport{next}})[0], phase)
+		require.Empty(t, m.Step(ended), phase)
+		require.Equal(t, Lost, m.id.Phase)
+	}
+	require.Empty(t, machine(Lost, 1).Step(Wiped{}))
+	require.Empty(t, machine(Member, 1).Step(Reformed{}))
 }
 
 // A restart of a member without its hard state, and of a lost replica, opens one that cannot be

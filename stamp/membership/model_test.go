@@ -148,10 +148,12 @@ func (n *modelNode) carryOut(effect Effect) {
 		n.breakPromises()
 		n.disk.hardState, n.disk.term, n.disk.last, n.disk.lastTerm = false, 0, 0, 0
 		n.disk.members, n.disk.proposed = replica.FirstMembers(n.group.placed), nil
+		n.step(Wiped{})
 	case StartLog:
 		n.disk.hardState = true
 	case ReformState:
 		n.disk.members, n.disk.proposed, n.disk.hardState = e.As.Members(), nil, true
+		n.step(Reformed{})
 	case ConfirmLeadership:
 		if n.leads && n.group.replicate(n) {
 			n.step(LeadershipConfirmed{To: e.To, Nonce: e.Nonce, Last: n.disk.members.Next - 1})

@@ -18,21 +18,41 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// gatedFS is a disk on which staged tables do not get into the state store before the test lets them.
+// gatedFS is a disk on which staged tables do not get into the state store before the test lets them, or which flushes no
+// memtable before that.
 type gatedFS struct {
 	vfs.FS
-	come sync.Once
-	came chan struct{}
-	gate chan struct{}
-	open func() // the gate
+	flushes bool
+	come    sync.Once
+	came    chan struct{}
+	gate    chan struct{}
+	open    func() // the gate
+}
+
+func newGatedFS(t *testing.T, fs vfs.FS, flushes bool) *gatedFS {
+	g := &gatedFS{FS: fs, flushes: flushes, came: make(chan struct{}), gate: make(chan struct{})}
+	g.open = sync.OnceFunc(func() { close(g.gate) })
+	t.Cleanup(g.open) // Before the stamp closes, which waits for it.
+	return g
+}
+
+func (fs *gatedFS) wait() {
+	fs.come.Do(func() { close(fs.came) })
+	<-fs.gate
 }
 
 func (fs *gatedFS) Link(from, to string) error {
-	if strings.Contains(from, "/snap/") {
-		fs.come.Do(func() { close(fs.came) })
-		<-fs.gate
+	if !fs.flushes && strings.Contains(from, "/snap/") {
+		fs.wait()
 	}
 	return fs.FS.Link(from, to)
+}
+
+func (fs *gatedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	if fs.flushes && strings.Contains(name, "/state/") && strings.HasSuffix(name, ".sst") {
+		fs.wait()
+	}
+	return fs.FS.Create(name, c)
 }
 
 // putBlob is a command that sets a key in the range of blobs.
@@ -48,16 +68,14 @@ func (c putBlob) Evaluate(tx *ranges.Tx) error {
 func standInstall(t *testing.T) (s *snapStamp, away geo.NodeID, at uint64, fs *gatedFS) {
 	t.Helper()
 	s = newSnapStamp(t, memtransport.New(), nil)
-	require.Eventually(t, func() bool { return s.Submit(context.Background(), blobs, setGate{openGate}) == nil }, electionWait, time.Millisecond)
+	s.openBlobs()
 	s.write(0, 20, "a")
 	away = s.follower()
 	require.NoError(t, s.Stop(away, true))
 	at = s.Leader(testRange).Machine.AppliedState().Index
 	s.write(0, 100, "b")
 	s.dropLog(at)
-	fs = &gatedFS{FS: s.fss[away], came: make(chan struct{}), gate: make(chan struct{})}
-	fs.open = sync.OnceFunc(func() { close(fs.gate) })
-	t.Cleanup(fs.open) // Before the stamp closes, which waits for it.
+	fs = newGatedFS(t, s.fss[away], false)
 	s.fss[away] = fs
 	s.start(away)
 	<-fs.came
@@ -66,19 +84,29 @@ func standInstall(t *testing.T) (s *snapStamp, away geo.NodeID, at uint64, fs *g
 
 const blobs = geo.RangeID(geo.Blob)
 
+// requireBlobsFollow requires that a node persists and applies what the range of blobs commits, and stays in its in-sync set.
+func (s *snapStamp) requireBlobsFollow(id geo.NodeID) {
+	s.t.Helper()
+	for range 5 {
+		require.Eventually(s.t, func() bool {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			return s.Submit(ctx, blobs, putBlob{"x"}) == nil
+		}, electionWait, time.Millisecond)
+		require.Eventually(s.t, func() bool {
+			lead, n := s.Leader(blobs), s.Node(id)
+			return lead != nil && lead.InSync() == 3 && n.Range(blobs).Machine.AppliedState().Index >= lead.Machine.AppliedState().Index
+		}, electionWait, time.Millisecond)
+	}
+}
+
 // While the state of a range is replaced by a snapshot, on a disk that is slow or stands, the node follows in its other ranges:
 // it persists and applies what they commit, and stays in their in-sync sets.
 func TestInstallHoldsItsRangeAlone(t *testing.T) {
 	s, away, at, fs := standInstall(t)
 	n := s.Node(away)
 	require.True(t, n.Installing(testRange))
-	for range 3 {
-		require.Eventually(t, func() bool { return s.Submit(context.Background(), blobs, putBlob{"x"}) == nil }, electionWait, time.Millisecond)
-		require.Eventually(t, func() bool {
-			lead := s.Leader(blobs)
-			return lead != nil && lead.InSync() == 3 && n.Range(blobs).Machine.AppliedState().Index >= lead.Machine.AppliedState().Index
-		}, electionWait, time.Millisecond)
-	}
+	s.requireBlobsFollow(away)
 	require.True(t, n.Installing(testRange))
 	require.LessOrEqual(t, n.Range(testRange).Machine.AppliedState().Index, at)
 	require.NotZero(t, s.Leader(testRange), "it keeps its leader")

@@ -9,6 +9,7 @@ import (
 	"antipode/stamp/room"
 	"antipode/stamp/route"
 	"antipode/stamp/scrub"
+	"antipode/stamp/snapshot"
 	"antipode/stamp/state"
 )
 
@@ -65,9 +66,7 @@ func (n *Node) Held(id geo.RangeID) []Envelope { return n.byID[id].held }
 func (n *Node) Hold(e Envelope) { n.byID[e.Range].hold(e) }
 
 // ReserveSnapshot keeps the node from receiving a snapshot of a range, as one under way does.
-func (n *Node) ReserveSnapshot(id geo.RangeID) (release func(), ok bool) {
-	return n.snapshots.Reserve(id)
-}
+func (n *Node) ReserveSnapshot(id geo.RangeID) *snapshot.Reservation { return n.snapshots.Reserve(id) }
 
 // IdleTicks is after how many ticks a peer that reports nothing counts as silent.
 const IdleTicks = 2 * repeatTicks

@@ -13,6 +13,7 @@ import (
 	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 	"antipode/stamp/room"
+	"antipode/stamp/snapshot"
 	"antipode/stamp/state"
 )
 
@@ -31,6 +32,10 @@ type hostedRange struct {
 	flushed uint64
 	// committed is the commit index of the log before its last recovery.
 	committed uint64
+	// reserved is the last reservation of the range, which is busy with what apart began. reformed, if not nil, gets the
+	// result of a recovery.
+	reserved *snapshot.Reservation
+	reformed chan<- error
 }
 
 // identify returns which replica of a range this node holds.
@@ -80,12 +85,37 @@ func (r *hostedRange) open(lost error) error {
 	return err
 }
 
-// wipe removes the rows and the log of the range.
-func (r *hostedRange) wipe() error {
-	if err := r.n.snapshots.Empty(r.ID()); err != nil {
+// apart runs f, which may take long, apart from the scheduler, then done on it, and then passes ended to the membership. The
+// range must be reserved. While the node opens, and for a recovery of one that is stepped, all of it is done at once.
+func (r *hostedRange) apart(f, done func() error, ended membership.Event) error {
+	finish := func(err error) error {
+		if err == nil {
+			err = done()
+		}
+		if err == nil {
+			_, err = r.carryOut(ended)
+		}
 		return err
 	}
-	return r.writeLog(func(batch state.LogBatch) error { return r.log.Reset(batch, geo.EntryID{}) })
+	if _, reforms := ended.(membership.Reformed); r.Replica() == nil || reforms && r.n.o.Stepped {
+		return finish(f())
+	}
+	r.reserved.Apart(f, func(err error) error {
+		err = finish(err)
+		if r.reformed != nil {
+			r.reformed <- err
+			r.reformed = nil
+		}
+		return err
+	})
+	return nil
+}
+
+// wipe removes the rows and the log of the range.
+func (r *hostedRange) wipe() error {
+	return r.apart(func() error { return r.n.snapshots.Empty(r.ID()) }, func() error {
+		return r.writeLog(func(batch state.LogBatch) error { return r.log.Reset(batch, geo.EntryID{}) })
+	}, membership.Wiped{})
 }
 
 // setFirstHardState makes the hard state of a new replica durable.
@@ -117,7 +147,7 @@ func (r *hostedRange) reopen(lost error) error {
 		Applied: applied, Machine: r.Machine, Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
 		Alone: n.o.Base != nil, Running: n.scheduler.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
-		OnInSync:  r.reportInSync, Leaving: r.Leaving, Room: n.room.Of,
+		OnInSync:  r.reportInSync, Leaving: r.Leaving, Room: n.room.Of, Pressed: n.stores.pressed,
 		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
 	if err != nil {

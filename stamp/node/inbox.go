@@ -31,6 +31,14 @@ func (b *inbox) awake() {
 	}
 }
 
+// later has f run on the scheduler, in its next pass.
+func (b *inbox) later(f func() error) {
+	b.mu.Lock()
+	b.work = append(b.work, f)
+	b.mu.Unlock()
+	b.awake()
+}
+
 func (b *inbox) put(batch []Envelope) {
 	b.mu.Lock()
 	for _, e := range batch {

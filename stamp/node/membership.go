@@ -119,7 +119,7 @@ func (r *hostedRange) manage(due bool) error {
 // keepLost makes it durable that the replica is lost, in the pass that found it.
 func (r *hostedRange) keepLost() error {
 	reason := r.Replica().Lost()
-	if p := r.membership.Identity().Phase; reason == nil || p == membership.Lost || p == membership.Forgotten {
+	if reason == nil {
 		return nil
 	}
 	_, err := r.carryOut(membership.ReplicaFailed{Reason: reason})

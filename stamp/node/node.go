@@ -63,6 +63,9 @@ func Open(o Options) (_ *Node, err error) {
 		n: n, inbox: inbox{wake: make(chan struct{}, 1)}, running: clock.NewRunning(o.Tick), activeAt: map[geo.NodeID]uint64{},
 	}
 	n.scheduler.running.Advance(o.Clock.Mono())
+	if !o.Stepped {
+		n.o.State.Eased = n.Wake
+	}
 	n.clocks = n.newClocks()
 	n.room = room.New(n.roomOptions())
 	n.ctx, n.cancel = context.WithCancel(context.Background())

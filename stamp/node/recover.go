@@ -7,7 +7,6 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/membership"
-	"antipode/stamp/ranges"
 	"antipode/stamp/replica"
 	"antipode/stamp/state"
 )
@@ -27,9 +26,6 @@ import (
 //
 // After a crash in between the next start continues. Writes wait until two are in sync (R2).
 
-// applyBytes is about how much of the log is applied at once.
-const applyBytes = 4 << 20
-
 // Survey describes the replica of a range on this node. It may be called from any goroutine.
 func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey, err error) {
 	err = n.scheduler.do(ctx, func() (refusal, failure error) {
@@ -44,16 +40,27 @@ func (n *Node) Survey(ctx context.Context, id geo.RangeID) (s membership.Survey,
 // on (R6). It may be called from any goroutine. An error other than
 // ctx's means that nothing changed, or that the node is out of service.
 func (n *Node) Reform(ctx context.Context, id geo.RangeID, from membership.Survey, as replica.Recovery, floor geo.Timestamp) error {
-	return n.scheduler.do(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as, floor) })
+	reformed := make(chan error, 1)
+	err := n.scheduler.do(ctx, func() (refusal, failure error) { return n.byID[id].reform(from, as, floor, reformed) })
+	if err != nil || n.o.Stepped {
+		return err
+	}
+	select {
+	case err := <-reformed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.ctx.Done():
+		return ErrUnreachable
+	}
 }
 
 // survey is Survey on the scheduler.
 func (r *hostedRange) survey() (s membership.Survey, err error) {
-	d, log, rep, applied := r.membership.Identity(), r.log, r.Replica(), r.Machine.AppliedState()
+	d, rep, applied := r.membership.Identity(), r.Replica(), r.Machine.AppliedState()
 	s = membership.Survey{
 		Node: r.n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
-		Follows: rep.FollowsLeader(), Taken: r.n.o.Clock.Mono(), Ran: r.n.scheduler.running.Time(),
-		Term: applied.Term, Index: applied.Index, Commit: applied.Index, Members: r.Machine.Members(),
+		Follows: rep.FollowsLeader(), Taken: r.n.o.Clock.Mono(), Ran: r.n.scheduler.running.Time(), Members: r.Machine.Members(),
 	}
 	if !s.Trusted {
 		s.Why = d.Phase.String()
@@ -61,28 +68,15 @@ func (r *hostedRange) survey() (s membership.Survey, err error) {
 			s.Why = rep.Lost().Error()
 		}
 	}
-	hs, _, err := log.InitialState()
-	if err != nil {
-		return s, err
-	}
-	first, err := log.FirstIndex()
-	if err != nil {
-		return s, err
-	}
-	last, err := log.LastIndex()
-	if err != nil {
-		return s, err
-	}
-	s.Commit = max(s.Commit, hs.GetCommit())
-	if first <= applied.Index+1 && last > applied.Index {
-		s.Index = last
-		s.Term, err = log.Term(last)
-	}
+	last, commit, err := replica.EndOf(r.log, applied.EntryID)
+	s.Term, s.Index, s.Commit = last.Term, last.Index, commit
 	return s, err
 }
 
-// reform is Reform on the scheduler.
-func (r *hostedRange) reform(from membership.Survey, as replica.Recovery, floor geo.Timestamp) (refusal, failure error) {
+// reform is the part of Reform on the scheduler. reformed receives how the rest ended, which apart does.
+func (r *hostedRange) reform(
+	from membership.Survey, as replica.Recovery, floor geo.Timestamp, reformed chan<- error,
+) (refusal, failure error) {
 	n := r.n
 	now, err := r.survey()
 	if err != nil {
@@ -93,23 +87,29 @@ func (r *hostedRange) reform(from membership.Survey, as replica.Recovery, floor 
 	} else if err := membership.MayReform(from, now, r.membership.Recovery(), as, n.hints.Timeout); err != nil {
 		return err, nil
 	}
-	release, ok := n.snapshots.Reserve(r.ID())
-	if !ok {
+	reserved := n.snapshots.Reserve(r.ID())
+	if reserved == nil {
 		return fmt.Errorf("node %d receives a snapshot of the range: try again", n.o.ID), nil
 	}
-	defer release()
+	defer reserved.Free()
+	r.reserved, r.reformed = reserved, reformed
 	_, err = r.carryOut(membership.Reform{As: as, Floor: floor})
 	return nil, err
 }
 
 // reformState does the part of a recovery after its commit point, up to the cut: see the states above.
 func (r *hostedRange) reformState(e membership.ReformState) error {
-	n, id, log, m := r.n, r.ID(), r.log, r.Machine
+	return r.apart(func() error { return r.reformApplied(e) }, r.cutLog, membership.Reformed{})
+}
+
+// reformApplied is the part up to where the state is re-formed, apart from the scheduler.
+func (r *hostedRange) reformApplied(e membership.ReformState) error {
+	n, id, m := r.n, r.ID(), r.Machine
 	if err := n.snapshots.RemoveStaged(id); err != nil {
 		return err
 	}
 	if m.Members().Recovery() != e.As {
-		if err := applyAll(log, m); err != nil {
+		if err := r.Redo(r.log); err != nil {
 			return fmt.Errorf("recovery of range %d: %w", id, err)
 		}
 		if m.AppliedState().Index == 0 {
@@ -120,18 +120,20 @@ func (r *hostedRange) reformState(e membership.ReformState) error {
 			return err
 		}
 	}
-	if err := n.stores.state.Flush(); err != nil {
-		return err
-	}
-	hs, _, err := log.InitialState()
+	return n.stores.state.Flush()
+}
+
+// cutLog begins the log behind the state that was re-formed.
+func (r *hostedRange) cutLog() error {
+	hs, _, err := r.log.InitialState()
 	if err != nil {
 		return err
 	}
-	applied := m.AppliedState()
+	applied := r.Machine.AppliedState()
 	r.committed = hs.GetCommit()
 	term := max(hs.GetTerm(), applied.Term, replica.FirstTerm)
 	return r.writeLog(func(batch state.LogBatch) error {
-		return errors.Join(log.Reset(batch, applied.EntryID), log.SetHardState(batch, hardState(term, 0, applied.Index)))
+		return errors.Join(r.log.Reset(batch, applied.EntryID), r.log.SetHardState(batch, hardState(term, 0, applied.Index)))
 	})
 }
 
@@ -144,27 +146,4 @@ func (r *hostedRange) reportReformed() {
 	n.event(Event{Kind: RangeRecovered, Range: r.ID(), Node: r.n.o.ID, Replica: d.Replica, Reason: fmt.Sprintf(
 		"%s: kept up to index %d of term %d, of which %d were known to be committed; what others had above is lost",
 		as, applied.Index, applied.Term, min(applied.Index, r.committed))})
-}
-
-// applyAll applies every entry of the log that follows the state. It does nothing if the log begins
-// after the next one, as the log of an untrusted replica may.
-func applyAll(log state.RangeLog, m *ranges.Machine) error {
-	first, err := log.FirstIndex()
-	if err != nil {
-		return err
-	}
-	last, err := log.LastIndex()
-	if err != nil {
-		return err
-	}
-	for at := m.AppliedState().Index + 1; at >= first && at <= last; at = m.AppliedState().Index + 1 {
-		entries, err := log.Entries(at, last+1, applyBytes)
-		if err != nil {
-			return err
-		}
-		if err := m.Apply(entries); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -61,10 +61,10 @@ func TestReformRefusesWhatChanged(t *testing.T) {
 		require.ErrorContains(t, n.Reform(t.Context(), testRange, from, first, 0), "changed meanwhile", name)
 	}
 	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, 0, 0), "changed meanwhile", "no recovery")
-	release, ok := n.ReserveSnapshot(testRange)
-	require.True(t, ok)
+	reserved := n.ReserveSnapshot(testRange)
+	require.NotNil(t, reserved)
 	require.ErrorContains(t, n.Reform(t.Context(), testRange, saw, first, 0), "receives a snapshot")
-	release()
+	reserved.Free()
 	now, err := n.Survey(t.Context(), testRange)
 	require.NoError(t, err)
 	require.True(t, saw.Same(now))

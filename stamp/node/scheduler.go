@@ -72,14 +72,11 @@ func (s *scheduler) do(ctx context.Context, f func() (refusal, failure error)) e
 		return errors.Join(refusal, failure)
 	}
 	done := make(chan error, 1)
-	s.inbox.mu.Lock()
-	s.inbox.work = append(s.inbox.work, func() error {
+	s.inbox.later(func() error {
 		refusal, failure := f()
 		done <- errors.Join(refusal, failure)
 		return failure
 	})
-	s.inbox.mu.Unlock()
-	s.inbox.awake()
 	select {
 	case err := <-done:
 		return err

@@ -106,9 +106,9 @@ func (r *hostedRange) admit(e Envelope) (bool, error) {
 		FromLeader: e.Message.GetType() == pb.MsgApp || e.Message.GetType() == pb.MsgHeartbeat,
 	}
 	if head.FromLeader && head.Receiver > r.membership.Identity().Replica { // It may be rebuilt under that id.
-		if release, ok := r.n.snapshots.Reserve(e.Range); ok {
-			defer release()
-			head.CanRebuild = true
+		if reserved := r.n.snapshots.Reserve(e.Range); reserved != nil {
+			defer reserved.Free()
+			r.reserved, head.CanRebuild = reserved, true
 		}
 	}
 	return r.carryOut(head)

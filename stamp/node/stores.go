@@ -111,6 +111,9 @@ func (s *stores) setAside(dir string, why error) error {
 // recoveries: see membership.Recoveries.
 func (s *stores) recoveries() uint64 { return membership.Recoveries(s.o.State.FS, s.o.Dir, s.has) }
 
+// pressed reports whether a write to the state may have to wait. A stepped node waits, so that its passes depend on nothing else.
+func (s *stores) pressed() bool { return !s.o.Stepped && s.state.Pressed() }
+
 func (s *stores) close() error {
 	var errs []error
 	if s.extents != nil {

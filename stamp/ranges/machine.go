@@ -20,7 +20,7 @@ import (
 )
 
 // Machine is the applied state of one replica of a range. Apply is called by the
-// node's scheduler alone; the other methods may be called concurrently with it.
+// node's scheduler alone, and not while Range.Redo is; the other methods may be called concurrently with it.
 type Machine struct {
 	id    geo.RangeID
 	state *state.Store
@@ -122,27 +122,10 @@ func (m *Machine) load() (err error) {
 	return keys.Each(m.state, keys.Gates(m.id), m.loadGate)
 }
 
-// Apply implements replica.StateMachine. One batch takes all entries, the applied
-// index with them.
+// Apply implements replica.StateMachine.
 func (m *Machine) Apply(entries []*pb.Entry) error {
-	m.mu.Lock()
-	batch := m.state.NewBatchOf(batchBytes(entries))
-	results := make([]Applied, 0, len(entries))
-	for _, e := range entries {
-		m.out = Applied{Index: e.GetIndex()}
-		if err := m.applyEntry(batch, e); err != nil {
-			m.mu.Unlock()
-			return errors.Join(fmt.Errorf("apply index %d of range %d: %w", e.GetIndex(), m.id, laterOf(err)), batch.Close())
-		}
-		m.applied.Index, m.applied.Term = e.GetIndex(), e.GetTerm()
-		results = append(results, m.out)
-	}
-	err := m.setMoved(batch)
-	if err == nil {
-		err = m.commit(batch)
-	}
-	m.mu.Unlock()
-	if err = errors.Join(err, batch.Close()); err != nil {
+	results, err := m.apply(entries)
+	if err != nil {
 		return err
 	}
 	for _, r := range results {
@@ -153,6 +136,28 @@ func (m *Machine) Apply(entries []*pb.Entry) error {
 		return errors.Join(m.received.Finish(late), m.state.Commit(late), late.Close())
 	}
 	return nil
+}
+
+// apply applies entries. One batch takes all of them, the applied index with them.
+func (m *Machine) apply(entries []*pb.Entry) ([]Applied, error) {
+	m.mu.Lock()
+	batch := m.state.NewBatchOf(batchBytes(entries))
+	results := make([]Applied, 0, len(entries))
+	for _, e := range entries {
+		m.out = Applied{Index: e.GetIndex()}
+		if err := m.applyEntry(batch, e); err != nil {
+			m.mu.Unlock()
+			return nil, errors.Join(fmt.Errorf("apply index %d of range %d: %w", e.GetIndex(), m.id, laterOf(err)), batch.Close())
+		}
+		m.applied.Index, m.applied.Term = e.GetIndex(), e.GetTerm()
+		results = append(results, m.out)
+	}
+	err := m.setMoved(batch)
+	if err == nil {
+		err = m.commit(batch)
+	}
+	m.mu.Unlock()
+	return results, errors.Join(err, batch.Close())
 }
 
 // batchBytes is about what the batch of entries takes: their rows with their partitions, and how far the streams are.

@@ -41,10 +41,46 @@ func (m *Machine) applyMembers(batch *state.Batch, e *pb.Entry) error {
 	return batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members))
 }
 
+// redoBytes is about how much of the log is applied at once.
+const redoBytes = 4 << 20
+
+// Redo applies every entry of the log that follows the state, for a recovery, committed or not. It may be called by any
+// goroutine while the replica takes no part: no command here waits for one of them. It does nothing if the log begins
+// after the next one, as the log of an untrusted replica may.
+func (r *Range) Redo(log state.RangeLog) error {
+	m := r.Machine
+	first, err := log.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := log.LastIndex()
+	if err != nil {
+		return err
+	}
+	for at := m.AppliedState().Index + 1; at >= first && at <= last; at = m.AppliedState().Index + 1 {
+		entries, err := log.Entries(at, last+1, redoBytes)
+		if err != nil {
+			return err
+		}
+		results, err := m.apply(entries)
+		if err == nil && m.state.Pressed() {
+			err = m.state.Flush() // So that no more is in memory than its memtables may hold.
+		}
+		if err != nil {
+			return err
+		}
+		for _, a := range results {
+			if r.o.OnApplied != nil {
+				r.o.OnApplied(a)
+			}
+		}
+	}
+	return nil
+}
+
 // Reform replaces the configuration by one that no entry of the log made, after a recovery (R4),
 // makes floor the least of the times that the range has given: every later one is above it (R6), and
-// voids the closed times that the range received. All is durable after a flush. The node's scheduler
-// calls it.
+// voids the closed times that the range received. All is durable after a flush. It is called while nothing is applied.
 func (m *Machine) Reform(members replica.Members, floor geo.Timestamp) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

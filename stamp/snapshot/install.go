@@ -73,7 +73,7 @@ func parsePlan(b []byte) (m plan, ok bool, err error) {
 	return m, true, nil
 }
 
-// RemoveStaged removes what is staged of a range, durably.
+// RemoveStaged removes what is staged of a range, durably. It may be called from any goroutine.
 func (m *Manager) RemoveStaged(id geo.RangeID) error {
 	m.mu.Lock()
 	delete(m.kept, id)
@@ -85,7 +85,7 @@ func (m *Manager) RemoveStaged(id geo.RangeID) error {
 }
 
 // Empty removes the state of a range, durably. The folder of its staged files must be free:
-// see Reserve.
+// see Reserve. It may be called from any goroutine, while nothing is applied.
 func (m *Manager) Empty(id geo.RangeID) error {
 	dir := m.StagedDir(id)
 	if err := m.o.FS.RemoveAll(dir); err != nil {

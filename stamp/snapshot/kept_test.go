@@ -58,6 +58,7 @@ type here struct {
 func (h here) Range(geo.RangeID) *ranges.Range { return h.r }
 func (here) Accepts(geo.NodeID, Header) error  { return nil }
 func (here) Wake()                             {}
+func (here) Later(func() error)                {}
 func (h here) Fetch(_ context.Context, ref extent.Ref, _ geo.NodeID) error {
 	h.fetched[ref] = true
 	return nil

@@ -69,6 +69,8 @@ type Node interface {
 	Room() (free uint64, known bool)
 	// Wake makes the scheduler do a pass soon. Any goroutine.
 	Wake()
+	// Later has f run on the scheduler, in its next pass. An error takes the node out of service. Any goroutine.
+	Later(f func() error)
 }
 
 // Chunks is the node's chunk store: see extent.Store.
@@ -163,22 +165,6 @@ func (m *Manager) Receiving() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.incoming) > 0
-}
-
-// Reserve refuses incoming snapshots of a range until release is called, so that the caller
-// can work on the folder of its staged files; ok is false while one is being received.
-func (m *Manager) Reserve(id geo.RangeID) (release func(), ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, taken := m.incoming[id]; taken {
-		return nil, false
-	}
-	m.incoming[id] = nil
-	return func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.incoming, id)
-	}, true
 }
 
 // BeginPass takes the transfers that arrived or ended since the last pass.

@@ -1,0 +1,167 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+	"antipode/stamp/membership"
+	"antipode/stamp/memtransport"
+	. "antipode/stamp/node"
+	"antipode/stamp/replica"
+)
+
+// gated restarts a node of a stamp, whose ranges take writes, on a disk that stands from now on at a point.
+func (s *snapStamp) gated(id geo.NodeID, flushes bool) *gatedFS {
+	s.t.Helper()
+	require.NoError(s.t, s.Stop(id, true))
+	fs := newGatedFS(s.t, s.fss[id], flushes)
+	s.fss[id] = fs
+	s.start(id)
+	return fs
+}
+
+// lose has the replica of testRange on a node find that it is lost.
+func (s *snapStamp) lose(id geo.NodeID) {
+	s.t.Helper()
+	n := s.Node(id)
+	require.NoError(s.t, n.Work(s.t.Context(), func() (refusal, failure error) {
+		n.Range(testRange).Replica().Lose(replica.ErrLost)
+		return nil, nil
+	}))
+}
+
+// phase is that of the replica of testRange on a node. It is asked of the scheduler, which must not stand.
+func (s *snapStamp) phase(id geo.NodeID) (d membership.Identity) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), electionWait)
+	defer cancel()
+	require.NoError(s.t, s.Node(id).Work(ctx, func() (refusal, failure error) {
+		d = s.Node(id).Identity(testRange)
+		return nil, nil
+	}))
+	return d
+}
+
+func (s *snapStamp) openBlobs() {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return s.Submit(context.Background(), blobs, setGate{openGate}) == nil }, electionWait, time.Millisecond)
+}
+
+// R4: while the data of a lost replica is removed, on a disk that is slow or stands, the node goes on in its other ranges. The
+// replica is neither the old one nor the new one: it is sent nothing, and its leader keeps the new id. A crash meanwhile
+// leaves it so, and the next start finishes it. Neither the flush before it nor the change of the state holds the others.
+func TestWipeHoldsItsRangeAlone(t *testing.T) {
+	for name, flushes := range map[string]bool{"the tables come": false, "the memtable is flushed": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
+			s.openBlobs()
+			s.write(0, 20, "a")
+			id := s.follower()
+			mem := s.fss[id].(*vfs.MemFS)
+			fs := s.gated(id, flushes)
+			s.write(20, 40, "b")
+			s.same()
+			s.lose(id)
+			<-fs.came
+			require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Rebuilding }, electionWait, time.Millisecond)
+			next := s.phase(id).Replica
+			s.requireBlobsFollow(id)
+			crashed := mem.CrashClone(vfs.CrashCloneCfg{})
+			s.write(40, 60, "c") // Of the range itself: the others go on without this one.
+			require.Equal(t, membership.Rebuilding, s.phase(id).Phase)
+			member, _ := s.Leader(testRange).Machine.Members().On(id)
+			require.Equal(t, replica.Member{ID: next, Node: id, Learner: true}, member, "the leader has not given it another id")
+			lost := func() bool { return errors.Is(s.Node(id).Range(testRange).View().Lost, replica.ErrLost) }
+			require.Eventually(t, lost, electionWait, time.Millisecond)
+
+			o := s.o
+			o.ID, o.Dir, o.State.FS, o.Transport = id, "data/"+Name("north", id), crashed, memtransport.New()
+			n, err := Open(o)
+			require.NoError(t, err)
+			require.Equal(t, membership.Member, n.Identity(testRange).Phase)
+			require.Equal(t, next, n.Range(testRange).Replica().ID())
+			require.NoError(t, n.Range(testRange).Replica().Lost())
+			require.Zero(t, n.Range(testRange).Machine.AppliedState().Index, "its data is gone")
+			require.NoError(t, n.Close(false))
+
+			fs.open()
+			s.same()
+			requireNothingStaged(t, s, id)
+			require.Equal(t, next, s.phase(id).Replica)
+		})
+	}
+}
+
+// A node that is closed while it removes the data of a replica waits for that, and the next start goes on.
+func TestNodeIsClosedWhileItWipes(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), nil)
+	s.write(0, 20, "a")
+	id := s.follower()
+	fs := s.gated(id, false)
+	s.same()
+	s.lose(id)
+	<-fs.came
+	next := s.phase(id).Replica
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop(id, false) }()
+	require.Eventually(t, func() bool { return s.Node(id) == nil }, electionWait, time.Millisecond)
+	require.Empty(t, stopped, "the disk stands")
+	fs.open()
+	require.NoError(t, <-stopped)
+	s.start(id)
+	s.same()
+	require.Equal(t, next, s.phase(id).Replica)
+}
+
+// While a range is re-formed from a replica, as an operator requested, its node goes on in its other ranges, and the
+// operator waits. Nobody re-forms the range a second time from there meanwhile.
+func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
+	s.openBlobs()
+	s.write(0, 40, "a")
+	id := s.follower()
+	fs := s.gated(id, true)
+	s.same()
+	for _, other := range s.Nodes() {
+		if other != id {
+			s.lose(other)
+		}
+	}
+	recovered := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*electionWait)
+		defer cancel()
+		for { // It may have led, and steps down.
+			_, err := s.Recover(ctx, testRange, false, nil)
+			if again := errors.Is(err, membership.ErrQuorum) || errors.Is(err, membership.ErrChanged); !again {
+				recovered <- err
+				return
+			}
+		}
+	}()
+	<-fs.came
+	require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Recovering }, 3*electionWait, time.Millisecond)
+	as := s.phase(id).Recovery()
+	s.requireBlobsFollow(id)
+	_, err := s.Recover(context.Background(), testRange, false, nil)
+	require.ErrorIs(t, err, membership.ErrNoSurvivor)
+	survey, err := s.Node(id).Survey(t.Context(), testRange)
+	require.NoError(t, err)
+	require.False(t, survey.Trusted)
+	later, err := as.Next(id)
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Node(id).Reform(t.Context(), testRange, survey, later, 0), "receives a snapshot")
+	require.Empty(t, recovered)
+	require.Equal(t, membership.Recovering, s.phase(id).Phase)
+	fs.open()
+	require.NoError(t, <-recovered)
+	s.same()
+	s.requireRows(0, 40, "a")
+	require.Equal(t, as, s.Leader(testRange).Machine.Members().Recovery())
+}
