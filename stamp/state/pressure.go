@@ -38,15 +38,19 @@ type pressure struct {
 // Options.Eased is called when that may be over. It waits for nothing. Any write may have to wait without Options.Eased.
 func (s *Store) Pressed() bool {
 	p := &s.pressure
-	written := p.written.Load()
-	if written >= s.lookBytes() || p.over.Load() && p.eased.Load() {
+	if p.written.Load() >= s.lookBytes() || p.over.Load() && p.eased.Load() {
 		s.lookSoon()
 	}
-	if p.over.Load() || written >= int64(s.opts.MemTableSize) { // The last look is too long ago.
-		p.asked.Store(true)
-		return true
+	if !s.near() {
+		return false
 	}
-	return false
+	p.asked.Store(true)
+	return s.near() // A look that ended in between has called nobody back.
+}
+
+// near reports whether the last look found the store at a bound, or is too long ago.
+func (s *Store) near() bool {
+	return s.pressure.over.Load() || s.pressure.written.Load() >= int64(s.opts.MemTableSize)
 }
 
 func (s *Store) lookBytes() int64 { return min(lookBytes, int64(s.opts.MemTableSize)/2) }
