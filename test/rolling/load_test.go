@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,9 @@ const (
 	blobBytes = 256 << 10
 	// think lies between two requests of a client.
 	think = 2 * time.Millisecond
+	// backOff lies between the two tries of a request that was answered as busy or in doubt, as clients of the service wait
+	// too: an election on a starved machine takes longer than the two tries. Where -pause is set the second one is at once.
+	backOff = 3 * time.Second
 )
 
 // clients write, each its own keys, and read what they wrote. A request that fails is tried once more, at the other gateway.
@@ -68,8 +72,7 @@ func (c *clients) setup(ctx context.Context) error {
 // run is one client until ctx ends.
 func (c *clients) run(ctx context.Context, id int) {
 	for n := 0; ctx.Err() == nil; n++ {
-		c.write(id, n)
-		if n%4 == 3 {
+		if c.write(id, n) && n%4 == 3 {
 			c.read(id, n)
 		}
 		rig.Pause(ctx, think)
@@ -103,6 +106,9 @@ func (c *clients) try(what string, send func(context.Context, *rest.Client) (res
 			c.failed[why]++
 		}
 		c.mu.Unlock()
+		if again == 0 && a.Status >= http.StatusInternalServerError && *pauseMax == 0 {
+			rig.Pause(context.Background(), backOff)
+		}
 	}
 	return false
 }
@@ -116,9 +122,10 @@ func isBlob(id int) bool { return id%4 == 3 }
 
 func content(n int) []byte { return bytes.Repeat([]byte(row(n)), blobBytes/len(row(n))) }
 
-func (c *clients) write(id, n int) {
+// write reports whether the write was acknowledged.
+func (c *clients) write(id, n int) (acked bool) {
 	began := clock.System{}.Mono()
-	acked := c.try("write", func(ctx context.Context, to *rest.Client) (rest.Answer, error) {
+	acked = c.try("write", func(ctx context.Context, to *rest.Client) (rest.Answer, error) {
 		if isBlob(id) {
 			return to.PutBlob(ctx, container, partition(id)+"/"+row(n), content(n))
 		}
@@ -135,6 +142,7 @@ func (c *clients) write(id, n int) {
 		c.longest, c.pause = max(c.longest, now-began), max(c.pause, now-c.ackedAt)
 		c.pauses[c.at], c.ackedAt = max(c.pauses[c.at], now-c.ackedAt), now
 	}
+	return acked
 }
 
 func (c *clients) read(id, n int) {
