@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
@@ -60,9 +59,9 @@ func startBlobTest(t *testing.T) *blobTest {
 	transport := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := func(account string) *azblob.Client {
-		// One try: what a client would hide by trying again is to be seen.
+		// What a client would hide by trying again is to be seen.
 		b, err := azblob.NewClientWithSharedKeyCredential(fmt.Sprintf("http://127.0.0.1:%d/%s", base, account), cred, &azblob.ClientOptions{
-			ClientOptions: azcore.ClientOptions{Transport: transport, Retry: policy.RetryOptions{MaxRetries: -1}},
+			ClientOptions: azcore.ClientOptions{Transport: transport, Retry: retryBusy()},
 		})
 		require.NoError(t, err)
 		return b
@@ -231,8 +230,10 @@ func TestBlobChunksOnEveryNode(t *testing.T) {
 	body := blobContent(3<<20+5, 1)
 	put, err := b.first.UploadBuffer(t.Context(), "cont", "b", body, nil)
 	require.NoError(t, err)
+	inSync(t, b.Cluster, North, geo.Blob)
 	b.requireOnEveryNode(t, North, body)
 	b.arrives(t, "cont", "b", *put.ETag)
+	inSync(t, b.Cluster, South, geo.Blob)
 	b.requireOnEveryNode(t, South, body)
 }
 

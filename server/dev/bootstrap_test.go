@@ -92,7 +92,7 @@ func TestR17Bootstrap(t *testing.T) {
 	first, err := c.locations[North].Directory.Account(t.Context(), "alone")
 	require.NoError(t, err)
 
-	require.Empty(t, updateTo(t, c, "alone", "LRS").Behind)
+	followed(t, c, "alone", "LRS")
 	put(t, c, "alone", "k7", "while alone")
 	require.Equal(t, "GRS", updateTo(t, c, "alone", "GRS").Redundancy)
 	requireCopied(t, c, "alone")

@@ -35,7 +35,7 @@ func TestR18OutboxBudget(t *testing.T) {
 	large := strings.Repeat("x", 4000)
 	fell := func() []string { return accountEvents(c, North, "northacct", geo.Table) }
 	holds := func() int64 {
-		b, err := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Backlog()
+		b, err := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Backlog()
 		require.NoError(t, err)
 		return b.Size()
 	}
@@ -91,7 +91,7 @@ func TestR18OutboxBudget(t *testing.T) {
 	}
 	require.Equal(t, kept, tableStats(c, South, "northacct").Kept, "it stands, whatever follows")
 	write := func() int {
-		return call(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"new"}`).status
+		return once(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"new"}`).status
 	}
 	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{WhenLate: "refuse"})
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ func TestStreamDeletedUnderLoad(t *testing.T) {
 		wg.Go(func() {
 			for i := 1; ctx.Err() == nil; i++ {
 				a, err := try(c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", fmt.Sprintf("w%d", w)), fmt.Sprintf(`{"v":"%d"}`, i))
-				if busy(a, err) {
+				if unanswered(a, err) {
 					i--
 					continue
 				}

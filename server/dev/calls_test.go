@@ -137,7 +137,7 @@ func TestReplicationOverCalls(t *testing.T) {
 	}
 	for _, svc := range []geo.Service{geo.Table, geo.Blob} {
 		eventually(t, "the outbox is emptied", func() bool {
-			b, err := north.Leader(geo.FirstRange(svc)).Machine.Backlog()
+			b, err := leaderOf(c, North, geo.FirstRange(svc)).Machine.Backlog()
 			return err == nil && b.Records == 0
 		})
 	}

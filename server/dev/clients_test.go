@@ -187,6 +187,7 @@ func TestClientModes(t *testing.T) {
 	direct.requireReads(t.Context(), t, "PS") // Nothing listens there.
 
 	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	eventually(t, "the north serves", func() bool { return c.locations[North].Readiness(t.Context()).Serving })
 	require.NoError(t, c.admin.StopLocation(t.Context(), South))
 	a.requireReads(in(client.PrimaryThenSecondary), t, "P")
 	a.requireReads(in(client.SecondaryThenPrimary), t, "SP")

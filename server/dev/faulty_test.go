@@ -132,7 +132,7 @@ func (l *faultyBus) write(ctx context.Context, w int) {
 	for i := 1; ctx.Err() == nil; i++ {
 		// Not with ctx: a write that was sent is counted.
 		a, err := try(l.c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", fmt.Sprintf("w%d", w)), fmt.Sprintf(`{"v":"%d"}`, i))
-		if busy(a, err) {
+		if unanswered(a, err) {
 			i--
 			continue
 		}

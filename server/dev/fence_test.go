@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -25,6 +26,8 @@ type apart struct {
 	*Cluster
 	alone  atomic.Bool
 	higher atomic.Pointer[confirm.Epochs]
+	// renewals of leases wait while it is locked.
+	renewals sync.RWMutex
 }
 
 func startApart(t *testing.T) *apart {

@@ -77,7 +77,7 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 		require.Equal(t, stats.Live, c.locations[South].ReplicationNow(a, s).Status, "%v", s)
 	}
 	byHand := geo.Stream{Account: "northacct", Epoch: geo.Epoch{Number: 1, Location: North}, Range: geo.FirstRange(geo.Table), Lane: 31}
-	if _, taken := c.locations[South].Leader(byHand.Range).Machine.Stopped(byHand); taken {
+	if _, taken := leaderOf(c, South, byHand.Range).Machine.Stopped(byHand); taken {
 		byHand.Lane--
 	}
 	require.NoError(t, c.locations[North].Submit(t.Context(), byHand.Range, stopByHand{byHand, change.Stop{Reason: change.StopLost, Here: geo.Head{Seq: 9}}}))
@@ -136,9 +136,14 @@ func listForks(t *testing.T, c *Cluster, byHand geo.Stream) []wire.Fork {
 	client, err := wire.New("http://"+c.gateway.Admin(), nil)
 	require.NoError(t, err)
 	var found []wire.Fork
+	var all wire.Forks
+	defer func() {
+		if t.Failed() {
+			t.Logf("%+v, %v", all, err)
+		}
+	}()
 	eventually(t, "both locations list what they keep", func() bool {
-		all, err := client.Forks(t.Context())
-		if err != nil || len(all.Silent) > 0 {
+		if all, err = client.Forks(t.Context()); err != nil || len(all.Silent) > 0 {
 			return false
 		}
 		found = slices.DeleteFunc(all.Forks, func(f wire.Fork) bool { return f.Location == North && f.Stream != byHand.String() })

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestLateWritesAreHeld(t *testing.T) {
 	}
 	require.Zero(t, held("refused")+held("slowed"))
 	write := func() answer {
-		return call(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"more"}`)
+		return once(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"more"}`)
 	}
 	behind.Store(-int64(target))
 	eventually(t, "writes are refused", func() bool { return write().status == http.StatusServiceUnavailable })
@@ -79,7 +80,9 @@ func TestLateWritesAreHeld(t *testing.T) {
 		return held("slowed") > 0
 	})
 	put(t, c, "alerts", "k", "more")
-	require.Contains(t, accountEvents(c, North, "northacct", geo.Table), "late changes are not at southcentralus after 20s; writes are refused")
+	eventually(t, "the event", func() bool {
+		return slices.Contains(accountEvents(c, North, "northacct", geo.Table), "late changes are not at southcentralus after 20s; writes are refused")
+	})
 
 	c.link.Heal()
 	eventually(t, "writes are taken", func() bool { return write().status == http.StatusNoContent })

@@ -80,9 +80,7 @@ func (k *containers) table(method, name string, status int) {
 // of reads the record of a container at a location, nil for none.
 func (k *containers) of(l geo.Location, name string) (found *catalog.Container) {
 	k.t.Helper()
-	r := k.c.locations[l].Leader(geo.FirstRange(geo.Catalog))
-	require.NotNil(k.t, r)
-	found, err := catalog.Lookup(r.State(), geo.Blob, "northacct", name)
+	found, err := catalog.Lookup(leaderOf(k.c, l, geo.FirstRange(geo.Catalog)).State(), geo.Blob, "northacct", name)
 	require.NoError(k.t, err)
 	return found
 }

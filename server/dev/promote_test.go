@@ -119,9 +119,9 @@ func TestR20PromotionOfADeadPrimary(t *testing.T) {
 		if err != nil || there.Primary != South {
 			return false
 		}
-		a := call(t, c.gateway, "northacct", http.MethodGet, entityPath("northacct", "-secondary", "k"), "")
+		a := once(t, c.gateway, "northacct", http.MethodGet, entityPath("northacct", "-secondary", "k"), "")
 		require.NotContains(t, a.body, "lost", "%d", a.status)
-		a = call(t, c.gateway, "northacct", http.MethodGet, "/northacct-secondary/lost()", "")
+		a = once(t, c.gateway, "northacct", http.MethodGet, "/northacct-secondary/lost()", "")
 		require.NotEqual(t, http.StatusOK, a.status, a.body)
 		now, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 		require.NoError(t, err)
@@ -208,13 +208,12 @@ func TestR20PromotionOfAnUnreachablePrimary(t *testing.T) {
 	put(t, c, "northacct", "k", "v")
 	drained(t, c)
 	c.link.Cut()
-	direct := func(value string) (answer, error) {
-		return try(c.ports[North], "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"`+value+`"}`)
+	direct := func(value string) answer {
+		return call(t, c.ports[North], "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"`+value+`"}`)
 	}
-	a, err := direct("of the north")
-	require.NoError(t, err)
+	a := direct("of the north")
 	require.Equal(t, http.StatusNoContent, a.status)
-	_, err = c.locations[South].Directory.Promote(t.Context(), "northacct")
+	_, err := c.locations[South].Directory.Promote(t.Context(), "northacct")
 	require.NoError(t, err)
 	south := func() *catalog.Account {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
@@ -224,11 +223,10 @@ func TestR20PromotionOfAnUnreachablePrimary(t *testing.T) {
 	eventually(t, "the south is the primary", func() bool { return south().Primary == South })
 	c.link.Heal()
 	eventually(t, "the north is rewound", func() bool { return south().Operation == nil })
-	heads, _ := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Heads()
-	a, err = direct("of the south")
-	require.NoError(t, err)
+	heads, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
+	a = direct("of the south")
 	require.Equal(t, http.StatusNoContent, a.status, "it is forwarded: %s", a.body)
-	again, _ := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Heads()
+	again, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
 	require.Equal(t, heads, again, "nothing was committed in the former epoch")
 	require.Equal(t, "of the south", read(t, c, "northacct", "", "k"))
 	eventually(t, "the write arrives", func() bool { // 503 until the north's catalog has the end of the rewinding, too.

@@ -373,14 +373,13 @@ func TestR22LostChangesOfQueues(t *testing.T) {
 	var claims []wire.LostClaim
 	var changes []wire.LostChange
 	listed := map[string]int{}
-	eventually(t, "the north has kept what it alone has", func() bool {
+	eventually(t, "the north has kept what it alone has, and each range has said so", func() bool {
 		claims, changes = lostAt(t, c, North, "northacct")
-		clear(listed)
-		for _, ch := range changes {
-			listed[ch.Service+" "+ch.Container]++
-		}
-		return len(claims) > 1 && listed["queue lost"] > 0
+		return len(claims) == len(geo.Services)+1
 	})
+	for _, ch := range changes {
+		listed[ch.Service+" "+ch.Container]++
+	}
 	for _, claim := range claims {
 		require.True(t, claim.Complete, "%+v", claim)
 	}

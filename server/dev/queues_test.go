@@ -29,7 +29,7 @@ func TestQ13LocationKeepsQueues(t *testing.T) {
 	require.NoError(t, north.Primary.Write(ctx, created))
 	q := queues.Queue{Account: "northacct", Name: "jobs", Generation: created.Created.Generation()}
 	dictionary := func() *queues.Dictionary {
-		d, err := queues.ReadDictionary(north.Leader(geo.FirstRange(geo.Queue)).State(), q)
+		d, err := queues.ReadDictionary(leaderOf(c, North, geo.FirstRange(geo.Queue)).State(), q)
 		require.NoError(t, err)
 		return d
 	}

@@ -23,7 +23,7 @@ func TestTableRequestsRefused(t *testing.T) {
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")
 	eventually(t, "the value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "kept" })
-	heads, _ := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Heads()
+	heads, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
 	batch := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nDELETE /northacct/tbl(PartitionKey='k',RowKey='r')\r\n\r\n--c--\r\n"
 	for name, tc := range map[string]struct {
 		query  string
@@ -77,6 +77,6 @@ func TestTableRequestsRefused(t *testing.T) {
 	require.Equal(t, "400 InvalidQueryParameterValue", fmt.Sprint(a.status, " ", a.header.Get("x-ms-error-code")))
 	require.Equal(t, "kept", read(t, c, "northacct", "", "k"))
 	require.Equal(t, "kept", read(t, c, "northacct", "-secondary", "k"))
-	after, _ := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Heads()
+	after, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
 	require.Equal(t, heads, after, "no stream moved")
 }

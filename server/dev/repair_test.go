@@ -159,7 +159,7 @@ func (d *damages) write(t *testing.T) (stop func()) {
 		for i := 0; !end.Load(); i++ {
 			pk, rk := damagedRow("busy", i%7)
 			target := fmt.Sprintf("/northacct/tbl(PartitionKey='%s',RowKey='%s')", pk, rk)
-			if a, err := try(d.gateway, "northacct", http.MethodPut, target, fmt.Sprintf(`{"v":"%d"}`, i)); err != nil || a.status >= 500 && !busy(a, err) {
+			if a, err := try(d.gateway, "northacct", http.MethodPut, target, fmt.Sprintf(`{"v":"%d"}`, i)); err != nil || a.status >= 500 && !unanswered(a, err) {
 				t.Errorf("write: %v %s", err, a.body)
 				return
 			}

@@ -72,9 +72,13 @@ func requireStanding(t *testing.T, c *Cluster, id geo.NodeID, in bool) {
 	if in {
 		kind = node.ReturnedInSync
 	}
-	list := c.admin.Events(t.Context()).Events
-	i := slices.IndexFunc(list, func(e wire.Event) bool { return e.Node == name && e.Range == 4 && e.Kind == string(kind) })
-	require.GreaterOrEqual(t, i, 0, "no event %s of %s in %v", kind, name, list)
+	var list []wire.Event
+	i := -1
+	eventually(t, fmt.Sprintf("there is an event %s of %s", kind, name), func() bool { // The replica leaves first.
+		list = c.admin.Events(t.Context()).Events
+		i = slices.IndexFunc(list, func(e wire.Event) bool { return e.Node == name && e.Range == 4 && e.Kind == string(kind) })
+		return i >= 0
+	})
 	eventually(t, "the status says so", func() bool { // It is up to a moment old.
 		l, err := c.locations[North].Describe()
 		require.NoError(t, err)
@@ -92,7 +96,7 @@ func requireStanding(t *testing.T, c *Cluster, id geo.NodeID, in bool) {
 // committed counts the records of the north table range, and applied those of them that
 // the south has applied.
 func committed(c *Cluster) (n geo.Seq) {
-	heads, _ := c.locations[North].Leader(geo.FirstRange(geo.Table)).Machine.Heads()
+	heads, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
 	for _, h := range heads {
 		n += h.Seq
 	}
@@ -101,7 +105,7 @@ func committed(c *Cluster) (n geo.Seq) {
 
 func applied(c *Cluster) (n geo.Seq) {
 	r := geo.FirstRange(geo.Table)
-	for _, h := range c.locations[South].Leader(r).Machine.Progress(geo.SourceRange{Origin: North, Range: r}, cursor.EveryAccount).Cursors() {
+	for _, h := range leaderOf(c, South, r).Machine.Progress(geo.SourceRange{Origin: North, Range: r}, cursor.EveryAccount).Cursors() {
 		n += h.Seq
 	}
 	return n

@@ -71,7 +71,7 @@ func TestR8DeletedTableIsSwept(t *testing.T) {
 	}
 	put(t, c, "southacct", "k", "v")
 	prefix := func(l geo.Location, s geo.Service, a geo.Account, name string) []byte {
-		found, err := catalog.Lookup(c.locations[l].Leader(geo.FirstRange(geo.Catalog)).State(), s, a, name)
+		found, err := catalog.Lookup(leaderOf(c, l, geo.FirstRange(geo.Catalog)).State(), s, a, name)
 		require.NoError(t, err)
 		return found.Prefix(s, a)
 	}

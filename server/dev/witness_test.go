@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,12 +26,16 @@ type leases struct {
 	of   geo.Location
 	at   *witness.Witness
 	away *atomic.Bool
+	// held is locked while renewals have to wait.
+	held *sync.RWMutex
 }
 
 var errAway = errors.New("the witness does not answer")
 
 // Renew implements location.Witness.
 func (l leases) Renew(_ context.Context, after uint64) (witness.Grant, error) {
+	l.held.RLock()
+	defer l.held.RUnlock()
 	if l.away.Load() {
 		return witness.Grant{}, errAway
 	}
@@ -68,7 +73,8 @@ func startWitnessed(t *testing.T) (a *apart, w *witness.Witness, away *atomic.Bo
 	})
 	require.NoError(t, err)
 	away = &atomic.Bool{}
-	a = &apart{Cluster: startAdjusted(t, func(o *location.Options) { o.Witness = leases{o.Name, w, away} })}
+	a = &apart{}
+	a.Cluster = startAdjusted(t, func(o *location.Options) { o.Witness = leases{o.Name, w, away, &a.renewals} })
 	createTable(t, a.Cluster, "northacct")
 	put(t, a.Cluster, "northacct", "k", "1")
 	return a, w, away
@@ -134,6 +140,9 @@ func TestR21PromotionFencesALivePrimary(t *testing.T) {
 	a, w, _ := startWitnessed(t)
 	drained(t, a.Cluster)
 	a.link.Cut()
+	a.renewals.Lock() // The north gets to know of the claim once it has acknowledged a write.
+	knows := sync.OnceFunc(a.renewals.Unlock)
+	defer knows()
 	_, err := a.locations[South].Promote(t.Context(), "northacct", wire.Failover{})
 	require.NoError(t, err)
 	var acked []time.Time // When writes at the north began that were acknowledged.
@@ -143,6 +152,7 @@ func TestR21PromotionFencesALivePrimary(t *testing.T) {
 		got, err := try(a.ports[North], "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"2"}`)
 		if err == nil && got.status == http.StatusNoContent {
 			acked = append(acked, began)
+			knows()
 		}
 		taken, err = a.locations[South].Directory.Account(t.Context(), "northacct")
 		return err == nil && taken.Primary == South
