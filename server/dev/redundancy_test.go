@@ -35,6 +35,12 @@ func createAs(t *testing.T, c *Cluster, name geo.Account, l geo.Location, redund
 	require.NoError(t, err)
 	a, err := adminClient(t, c).CreateAccount(t.Context(), wire.NewAccount{Name: name, Location: l, Redundancy: redundancy, Key1: keys.Key1, Key2: keys.Key2})
 	require.NoError(t, err)
+	eventually(t, "the creation is over", func() bool { // By the answer, unless the machine starves.
+		if a.Operation != "" {
+			a, err = adminClient(t, c).Account(t.Context(), name)
+		}
+		return err == nil && a.Operation == ""
+	})
 	return a
 }
 

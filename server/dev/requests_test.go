@@ -50,6 +50,9 @@ func leaderless(a answer) bool {
 		(strings.Contains(a.body, storageerr.ServerBusy.Message) || strings.Contains(a.body, "No server can be reached that serves this part of the account now."))
 }
 
+// stallMax bounds the time in which a reader sees nothing new, a restart included. How long all of it takes is up to the machine.
+const stallMax = 2 * time.Minute
+
 // leaderWait bounds the wait for a leader of a range.
 const leaderWait = 30 * time.Second
 
