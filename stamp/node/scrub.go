@@ -9,7 +9,6 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
 	"antipode/stamp/scrub"
-	"antipode/stamp/state"
 )
 
 // scrubOptions are those of the Scrubber of a node whose stores and ranges are open.
@@ -22,7 +21,7 @@ func (n *Node) scrubOptions() scrub.Options {
 		o.RowChunks = n.rowChunks
 	}
 	for _, r := range n.ranges {
-		o.Ranges = append(o.Ranges, scrub.Range{ID: r.ID(), Log: r.log, Spans: n.chunkSpans(r.ID())})
+		o.Ranges = append(o.Ranges, scrub.Range{ID: r.ID(), Log: r.log, Spans: ranges.ChunkSpans(r.ID(), n.o.ChunkSpans)})
 	}
 	if !n.o.Stepped { // Which tables there are, and which rows are durable, depends on the state store's own goroutines.
 		o.Stores = append(o.Stores, scrub.Store{Name: "state", Files: n.stores.state})
@@ -30,19 +29,6 @@ func (n *Node) scrubOptions() scrub.Options {
 	}
 	o.Stores = append(o.Stores, scrub.Store{Name: "log", Files: n.stores.log})
 	return o
-}
-
-// chunkSpans are the keys of a range in the state store whose rows may name chunks.
-func (n *Node) chunkSpans(id geo.RangeID) []state.Span {
-	spans := ranges.Spans(id)
-	if n.o.ChunkSpans == nil {
-		return spans
-	}
-	spans = spans[:1] // Its outbox is in the first.
-	for _, s := range n.o.ChunkSpans(ranges.Service(id)) {
-		spans = append(spans, state.Span{Lower: []byte(s.Start), Upper: []byte(s.End)})
-	}
-	return spans
 }
 
 // ScrubStep does one step of the scrubber: see scrub.Scrubber.Step. Run calls it on a goroutine; a

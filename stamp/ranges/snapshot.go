@@ -20,6 +20,20 @@ func Spans(id geo.RangeID) []state.Span {
 	return []state.Span{{Lower: local, Upper: keys.PrefixEnd(local)}, {Lower: data, Upper: keys.PrefixEnd(data)}}
 }
 
+// ChunkSpans are those of Spans whose rows may name chunks, if of what clients stored in a service only those in the spans
+// that in returns may. Nil stands for all.
+func ChunkSpans(id geo.RangeID, in func(geo.Service) []geo.Span) []state.Span {
+	spans := Spans(id)
+	if in == nil {
+		return spans
+	}
+	spans = spans[:1] // The outbox is in the first.
+	for _, s := range in(Service(id)) {
+		spans = append(spans, state.Span{Lower: []byte(s.Start), Upper: []byte(s.End)})
+	}
+	return spans
+}
+
 // Span is the span of clients' keys that a range holds, and the version of the descriptor that says
 // so. A stamp has one range for each service so far, whose span never changes.
 func Span(id geo.RangeID) (geo.Span, geo.DescriptorVersion) {

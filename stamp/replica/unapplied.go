@@ -11,7 +11,7 @@ import (
 // While the state store of the node cannot be written without waiting, what is committed is not applied: the scheduler,
 // which all ranges of the node share, goes on to persist entries, to send heartbeats and to renew leases.
 //
-//	memory   Raft hands out 4 MiB of entries, and one more, until they are applied
+//	memory   Raft gives out 4 MiB of entries, and one more, until they are applied
 //	log      a leader proposes no more than a few groups ahead of what it has applied. A follower takes
 //	         unappliedBytesMax of entries; then it leaves the in-sync set, as one that does not answer
 //	reads    wait, at the leader and at followers, for what may have been acknowledged (R5)

@@ -95,7 +95,7 @@ func TestWhatWaitsIsAppliedFirst(t *testing.T) {
 	require.Equal(t, []uint64{6, 7}, l.m.indexes)
 }
 
-// What waits to be applied holds no more memory than Raft hands out, and no more of the log than its bound: then no entries
+// What waits to be applied holds no more memory than Raft gives out, and no more of the log than its bound: then no entries
 // are taken, while heartbeats are answered. Once it is applied the replica takes entries again.
 func TestUnappliedIsBounded(t *testing.T) {
 	l := newPressedLone(t)
@@ -138,7 +138,7 @@ func TestUnappliedIsBounded(t *testing.T) {
 // A snapshot replaces what waits to be applied: none of it is applied on top, and what follows the snapshot is.
 func TestSnapshotReplacesWhatWaits(t *testing.T) {
 	l := newPressedLone(t)
-	l.append(3, 3<<20, 8) // More than Raft hands out at once.
+	l.append(3, 3<<20, 8) // More than Raft gives out at once.
 	require.NotEmpty(t, l.unapplied.messages)
 	l.pressed = false // At the very moment.
 	m := message(pb.MsgSnap, 2, 3, 0)

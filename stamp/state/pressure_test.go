@@ -85,7 +85,7 @@ func TestPressedWhileALookStands(t *testing.T) {
 	require.Eventually(t, func() bool { return !s.Pressed() }, pressureWait, time.Millisecond)
 }
 
-// Files that lie over each other in level 0, since no compaction keeps up, press the store too.
+// Files over each other in level 0, since no compaction keeps up, press the store too.
 func TestPressedByLevel0(t *testing.T) {
 	fs := &standingFS{FS: vfs.NewMem(), by: "pebble-compaction"}
 	s := openState(t, fs)
