@@ -147,8 +147,10 @@ func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.
 		return nil, err
 	}
 	cmd := &startCopy{of: a}
-	err = d.submit(ctx, cmd)
-	return cmd.started, err
+	if err := d.submit(ctx, cmd); err != nil {
+		return nil, err // It may be evaluated yet.
+	}
+	return cmd.started, nil
 }
 
 // same returns the account of a bootstrap if its record is still of it, and it has not begun again.

@@ -42,8 +42,10 @@ const (
 // keysOf returns a page of the keys of a span in a range.
 func (d *Directory) keysOf(ctx context.Context, r route.Range, of keysOfBody) (keysOfResult, error) {
 	cmd := &keysOf{keysOfBody: of}
-	err := d.stamp.Submit(ctx, r.ID, cmd)
-	return cmd.out, err
+	if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		return keysOfResult{}, err // It may be evaluated yet.
+	}
+	return cmd.out, nil
 }
 
 // Evaluate implements ranges.Command.

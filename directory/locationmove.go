@@ -110,8 +110,10 @@ func (d *Directory) LocationMove(ctx context.Context) (m *catalog.LocationMove, 
 // locationTo commits that the failover of a location begins, or has gone on; false: it was not as it is expected to be.
 func (d *Directory) locationTo(ctx context.Context, of *catalog.LocationMove, to catalog.LocationMove) (done bool, err error) {
 	cmd := &setLocation{Of: of, To: to}
-	err = d.submit(ctx, cmd)
-	return cmd.done, err
+	if err := d.submit(ctx, cmd); err != nil {
+		return false, err // It may be evaluated yet.
+	}
+	return cmd.done, nil
 }
 
 // setLocation replaces the failover of a location, if it is as expected; nil expects none. Any process of the location

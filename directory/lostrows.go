@@ -75,8 +75,10 @@ const (
 // LostRows implements Peer at the former primary.
 func (d *Directory) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from LostRow) (LostRows, error) {
 	cmd := &lostRows{lostRowsAt: lostRowsAt{Account: a.Name, By: a.GeoEpoch(), From: from}}
-	err := d.stamp.Submit(ctx, id, cmd)
-	return cmd.out, err
+	if err := d.stamp.Submit(ctx, id, cmd); err != nil {
+		return LostRows{}, err // It may be evaluated yet.
+	}
+	return cmd.out, nil
 }
 
 // lostRows is the command that reads a page of LostRows. It changes nothing.

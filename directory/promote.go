@@ -159,8 +159,10 @@ func stagePromotion(tx *ranges.Tx, at geo.Timestamp, name geo.Account, p *catalo
 // Resume goes on. ok is false if none is under way that could be ended.
 func (d *Directory) EndPromotion(ctx context.Context, name geo.Account) (ok bool, err error) {
 	cmd := &promotionTo{name: name, to: catalog.PromotionThawing, why: "an operator ended it"}
-	err = d.submit(ctx, cmd)
-	return cmd.done, err
+	if err := d.submit(ctx, cmd); err != nil {
+		return false, err // It may be evaluated yet.
+	}
+	return cmd.done, nil
 }
 
 // promotionTo commits the next phase of a promotion.

@@ -48,8 +48,10 @@ func (d *Directory) Rebuild(ctx context.Context, name geo.Account, rate *uint64)
 // SetRate changes how fast the bootstrap of an account may go that is under way. Errors as of Update.
 func (d *Directory) SetRate(ctx context.Context, name geo.Account, rate uint64) (a *catalog.Account, err error) {
 	cmd := &alter{name: name, keep: true, rate: &rate, other: d.other}
-	err = d.submit(ctx, cmd)
-	return &cmd.stored, err
+	if err := d.submit(ctx, cmd); err != nil {
+		return nil, err // It may be evaluated yet.
+	}
+	return &cmd.stored, nil
 }
 
 func (d *Directory) alter(ctx context.Context, cmd *alter) (a *catalog.Account, behind, err error) {

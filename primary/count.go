@@ -17,8 +17,10 @@ import (
 // many rows as a step of an image copies.
 func (p *Primary) CountRows(ctx context.Context, d route.Range, a geo.Account, from []byte) (size change.ImageSize, next []byte, err error) {
 	cmd := &count{body: countBody{Account: a, Service: d.Service, From: from}}
-	err = p.stamp.Submit(ctx, d.ID, cmd)
-	return cmd.out.Size, cmd.out.Next, err
+	if err := p.stamp.Submit(ctx, d.ID, cmd); err != nil {
+		return change.ImageSize{}, nil, err // It may be evaluated yet.
+	}
+	return cmd.out.Size, cmd.out.Next, nil
 }
 
 // count is the command of CountRows. It changes nothing.

@@ -63,8 +63,10 @@ var errImageEpoch = storageerr.ServerBusy.Saying("the range does not ship the ac
 // rows and payload, if that is not 0, but takes a row at least.
 func (p *Primary) StepImage(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error) {
 	cmd := &image{service: d.Service, account: a, epoch: e, bytesMax: bytesMax, bounds: p.Images}
-	err := p.stamp.Submit(ctx, d.ID, cmd)
-	return cmd.out, err
+	if err := p.stamp.Submit(ctx, d.ID, cmd); err != nil {
+		return ranges.ImageStep{}, err // It may be evaluated yet.
+	}
+	return cmd.out, nil
 }
 
 // BeginImage commits that the image of an account's rows in a range begins in an epoch, and what was

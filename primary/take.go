@@ -89,8 +89,10 @@ type TakeRow struct{ Key, Value []byte }
 
 // Take evaluates a take in the range of its stream, and returns the outcome of each unit.
 func (p *Primary) Take(ctx context.Context, t *Take) ([]TakeOutcome, error) {
-	err := p.stamp.Submit(ctx, t.Stream.Range, t)
-	return t.outcomes, err
+	if err := p.stamp.Submit(ctx, t.Stream.Range, t); err != nil {
+		return nil, err // It may be evaluated yet.
+	}
+	return t.outcomes, nil
 }
 
 // Evaluate implements ranges.Command. It sets all results, since it may run again.

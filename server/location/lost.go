@@ -166,9 +166,11 @@ func (l *Location) DropLost(ctx context.Context, q wire.DropLost) (out wire.Lost
 			cmd.Keys = append(cmd.Keys, claims...)
 		}
 		if err == nil && len(cmd.Keys) > 0 {
-			err = stamp.Submit(ctx, d.ID, &cmd)
+			if err = stamp.Submit(ctx, d.ID, &cmd); err == nil { // Else it may be evaluated yet.
+				out.Dropped += cmd.Dropped
+			}
 		}
-		if out.Dropped += cmd.Dropped; err != nil || out.More {
+		if err != nil || out.More {
 			return out, err
 		}
 	}
