@@ -386,3 +386,14 @@ func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
 	older.Epoch, older.Primary, older.Secondary = 1, "south", "north"
 	require.NotErrorAs(t, a.north.Adopt(t.Context(), directory.Taken{Account: older, Opened: true}), &passed)
 }
+
+// R2: where nobody knows whether a promotion was ended, it is not said to be.
+func TestR2EndOfAPromotionInDoubt(t *testing.T) {
+	a := newApart(t)
+	_, err := a.pair.south.Promote(t.Context(), "acct")
+	require.NoError(t, err)
+	a.south.in, a.south.done = 0, true
+	ok, err := a.pair.south.EndPromotion(t.Context(), "acct")
+	require.ErrorIs(t, err, kv.ErrUnknown)
+	require.False(t, ok)
+}
