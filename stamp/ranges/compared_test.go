@@ -2,6 +2,7 @@ package ranges_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,4 +43,21 @@ func TestR7UncomparedRangeTakesNoChange(t *testing.T) {
 	stamptest.Submit(t, s, geo.FirstRange(geo.Table), stamptest.Compared{})
 	require.NoError(t, write(geo.Table, "shipped"))
 	require.NoError(t, write(geo.Table, "alone"))
+}
+
+// R7: under which incarnation the gates were compared is state of the range: it is known after a restart that replays
+// nothing.
+func TestR7ComparedIsDurable(t *testing.T) {
+	s := stamptest.New(t, "north", geo.Table)
+	id := geo.FirstRange(geo.Table)
+	stamptest.Submit(t, s, id, stamptest.Compared{As: 5}) // Of a range that was never recovered it is another one.
+	for _, n := range s.Nodes() {
+		m := s.Node(n).Range(id).Machine
+		require.Eventually(t, m.Uncompared, time.Minute, time.Millisecond)
+		require.NoError(t, s.Node(n).State().Flush())
+		require.NoError(t, s.Stop(n, true))
+		require.NoError(t, s.Start(n))
+		m = s.Node(n).Range(id).Machine
+		require.True(t, m.Uncompared())
+	}
 }

@@ -46,8 +46,7 @@ func (f *Fence) Confirms(a geo.Account, g change.Gate, now time.Duration) bool {
 	if c == nil || now >= c.Until {
 		return false
 	}
-	above, known := c.Above[a]
-	return !known || plantedbugs.Planted(plantedbugs.FormerUnfenced) || !g.PassedBy(above)
+	return plantedbugs.Planted(plantedbugs.FormerUnfenced) || !g.PassedBy(c.Above[a]) // The zero epoch passes no gate.
 }
 
 // fenced is the account of a command whose answer needs a Fence, and the gate under which it was evaluated. The zero

@@ -47,6 +47,8 @@ func requireRowsInFlight(t *testing.T, service geo.Service) {
 		}
 		require.Equal(t, []string{"a=1", "b=2", "e=2", "f=2"}, read("a", "z", 9))
 		require.Equal(t, []string{"a=1", "b=2"}, read("a", "z", 2))
+		require.Equal(t, []string{"a=1"}, read("a", "z", 1))
+		require.Equal(t, []string{"f=2"}, read("f", "z", 9), "all of them are in flight")
 		require.Equal(t, []string{"e=2"}, read("c", "f", 9))
 		seen = read("a", "zz", 9)
 	}))
@@ -104,4 +106,41 @@ func TestR17ImageIsDurable(t *testing.T) {
 	there, err := ranges.ImageIn(s.Leader(id).State(), id, "acct")
 	require.NoError(t, err)
 	require.Equal(t, m, there)
+}
+
+// R17: what the other location has acknowledged since an image's last step is counted from that step on, or from the
+// first question, and again from zero in each epoch: what was acknowledged in a former one says nothing of the present streams.
+func TestR17AcknowledgedSinceTheLastStep(t *testing.T) {
+	s, st := stampWithStream(t, 6)
+	var lengths []uint64
+	records, err := s.Leader(st.Range).Machine.Outbox(st, 1, 1<<20)
+	require.NoError(t, err)
+	for _, r := range records {
+		lengths = append(lengths, uint64(len(r)))
+	}
+	acked := func() (v change.Volume) {
+		stamptest.Submit(t, s, st.Range, command(func(tx *ranges.Tx) { v = tx.AckedSinceImage("acct") }))
+		return v
+	}
+	trim := func(upTo geo.Seq) { stamptest.Submit(t, s, st.Range, trims{st, []geo.Seq{upTo}}) }
+	trim(2)
+	require.Zero(t, acked())
+	trim(4)
+	require.Equal(t, change.Volume{Bytes: lengths[2] + lengths[3]}, acked())
+	require.Equal(t, change.Volume{Bytes: lengths[2] + lengths[3]}, acked(), "a question is no step")
+	stamptest.Submit(t, s, st.Range, command(func(tx *ranges.Tx) { tx.SetImage("acct", change.Image{Epoch: st.Epoch}) }))
+	require.Zero(t, acked())
+	trim(5)
+	require.Equal(t, change.Volume{Bytes: lengths[4]}, acked())
+
+	st.Epoch.Number = 2
+	gate := change.Gate{Epoch: st.Epoch, Role: change.RolePrimary, Open: true, Numbered: true}
+	stamptest.Submit(t, s, st.Range, stamptest.Gate{Account: "acct", Gate: gate})
+	require.Zero(t, acked())
+	stamptest.Submit(t, s, st.Range, writes{1})
+	require.Zero(t, acked(), "it waits")
+	records, err = s.Leader(st.Range).Machine.Outbox(st, 1, 1<<20)
+	require.NoError(t, err)
+	trim(1)
+	require.Equal(t, change.Volume{Bytes: uint64(len(records[0]))}, acked())
 }

@@ -65,6 +65,9 @@ func TestR5RecentChanges(t *testing.T) {
 	}
 	changed(0, false)
 	begun := s.Version()
+	m.version.Store(0) // An entry is being committed.
+	changed(0, false)
+	m.version.Store(uint64(begun))
 	changed(begun, true)
 	first := write(geo.Catalog, "aaa", "bbb")
 	second := write(geo.Catalog, "ccc")

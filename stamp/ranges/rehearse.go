@@ -97,8 +97,7 @@ func (r *Range) rehearse(ctx context.Context, cmd Command) error {
 
 // cold reports whether commands are rehearsed now.
 func (r *Range) cold() bool {
-	until := r.coldUntil.Load()
-	return until != 0 && r.o.Running.Time() < time.Duration(until)
+	return r.o.Running.Time() < time.Duration(r.coldUntil.Load())
 }
 
 func (r *Range) foundCold() { r.coldUntil.Store(int64(r.o.Running.Time() + coldFor)) }

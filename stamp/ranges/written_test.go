@@ -164,3 +164,41 @@ func TestR16SideThatLacksRecordsIsNotKept(t *testing.T) {
 		require.Equal(t, c.want == ranges.SettleBegun, s.Leader(id).Machine.Head(st) != head, c)
 	}
 }
+
+// R16: rows are taken from a receiver at a record only if that record is one of the source's chain, by number and hash.
+// It is known of those from the last one that was deleted to the head, but not of one before a record that cannot be
+// decoded (R11).
+func TestR16HoldsWhatIsOfItsChain(t *testing.T) {
+	s, st := stampWithStream(t, 5)
+	stamptest.Submit(t, s, st.Range, trims{st, []geo.Seq{2}})
+	holds := func(at geo.Head) (is bool) {
+		stamptest.Submit(t, s, st.Range, command(func(tx *ranges.Tx) {
+			var err error
+			is, err = tx.Holds(st, at)
+			require.NoError(t, err)
+		}))
+		return is
+	}
+	m := s.Leader(st.Range).Machine
+	chain := []geo.Head{m.TrimmedHead(st)}
+	records, err := m.Outbox(st, 4, 1<<20)
+	require.NoError(t, err)
+	for i, r := range records {
+		h, err := change.ParseHeader(r)
+		require.NoError(t, err)
+		chain = append(chain, geo.Head{Seq: geo.Seq(3 + i), Hash: h.Prev})
+	}
+	chain = append(chain, m.Head(st))
+	require.Len(t, chain, 4)
+	for i, at := range chain {
+		require.EqualValues(t, 2+i, at.Seq)
+		require.True(t, holds(at), at)
+		require.False(t, holds(geo.Head{Seq: at.Seq, Hash: at.Hash + 1}), at)
+	}
+	require.False(t, holds(geo.Head{Seq: 1, Hash: chain[0].Hash}), "it is deleted")
+	require.False(t, holds(geo.Head{}), "it is deleted")
+	require.False(t, holds(geo.Head{Seq: 6, Hash: chain[3].Hash}), "it is above the head")
+	stamptest.Submit(t, s, st.Range, spoils{st, 4, 4})
+	require.False(t, holds(chain[1]))
+	require.True(t, holds(chain[2]))
+}
