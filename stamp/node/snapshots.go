@@ -88,8 +88,6 @@ func (s snapshotted) Slowed(id geo.RangeID, to geo.ReplicaID, slowed bool, reaso
 	s.n.event(e)
 }
 
-func (s snapshotted) Room() (free uint64, known bool) { return s.n.room.Spare() }
-
 func (s snapshotted) Wake() { s.n.Wake() }
 
 func (s snapshotted) Later(f func() error) { s.n.scheduler.inbox.later(f) }

@@ -15,6 +15,7 @@ import (
 	"antipode/internal/crc"
 	"antipode/stamp/durable"
 	"antipode/stamp/ranges"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -142,12 +143,14 @@ func (m *Manager) keep(id geo.RangeID) {
 	m.kept[id] = m.o.Clock.Mono() + keptMax
 }
 
-// dropKept removes what was kept for long enough, apart from the scheduler: there may be many files.
+// dropKept removes what was kept for long enough, and all on a disk that takes no snapshot, apart from the scheduler: there
+// may be many files.
 func (m *Manager) dropKept(now time.Duration) {
+	bare := m.o.Room.Level() >= room.Bare
 	m.mu.Lock()
 	var old []geo.RangeID
 	for id, until := range m.kept {
-		if _, taken := m.incoming[id]; !taken && !m.closed && now >= until {
+		if _, taken := m.incoming[id]; !taken && !m.closed && (bare || now >= until) {
 			old = append(old, id)
 			m.incoming[id] = nil
 		}

@@ -73,6 +73,7 @@ type receiver struct {
 	m     *Manager
 	s     *state.Store
 	fs    *vfs.MemFS
+	disk  *disk
 	clock *clock.Manual
 	end   context.CancelFunc
 	// fetched are the chunks that Stage asked for.
@@ -94,18 +95,19 @@ func newReceiver(t require.TestingT, fs *vfs.MemFS, c *clock.Manual) *receiver {
 	require.NoError(t, err)
 	require.NoError(t, fs.MkdirAll("snap", 0o755))
 	ctx, end := context.WithCancel(context.Background())
-	fetched := map[extent.Ref]bool{}
+	fetched, disk := map[extent.Ref]bool{}, &disk{}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	m := NewManager(ctx, Options{
-		Room: room.New(room.Options{FS: fs, Dir: "to"}),
+		Room: room.New(room.Options{FS: disk, ReserveBytes: room.ReserveBytes, Changed: func(bool, string) {}, Logger: log}),
 		Node: here{r: r, fetched: fetched}, FS: fs, Dir: "snap", State: s, Chunks: noChunks{}, Clock: c, Go: func(f func()) { f() },
 		RowChunks: func(_ geo.RangeID, key, value []byte) ([]extent.Ref, error) {
 			return []extent.Ref{chunkOf(key, value)}, nil
 		},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: log,
 	})
 	_, err = m.Recover(testRange, nil)
 	require.NoError(t, err)
-	return &receiver{m: m, s: s, fs: fs, clock: c, end: end, fetched: fetched}
+	return &receiver{m: m, s: s, fs: fs, disk: disk, clock: c, end: end, fetched: fetched}
 }
 
 func (r *receiver) close(t require.TestingT) {
@@ -299,6 +301,17 @@ func TestKeptIsRemoved(t *testing.T) {
 	c.Advance(1)
 	to.m.StepArrived(c.Mono())
 	require.False(t, staged())
+
+	for _, left := range []uint64{room.ReserveBytes / 2, room.ReserveBytes/2 - 1} {
+		require.Empty(t, send(asIs))
+		to.disk.left, to.disk.size = left, 1<<40
+		to.m.o.Room.Check()
+		to.m.StepArrived(c.Mono())
+		require.Equal(t, left >= room.ReserveBytes/2, staged(), "a disk that takes no snapshot gets back what one took")
+		require.NoError(t, to.m.RemoveStaged(testRange))
+	}
+	to.disk.left = full
+	to.m.o.Room.Check()
 
 	src.header.Source = 0
 	require.Empty(t, send(asIs))

@@ -65,8 +65,6 @@ type Node interface {
 	Sent(id geo.RangeID, to geo.ReplicaID)
 	// Slowed reports that the writers of a range are slowed for a snapshot to a replica, or not any more.
 	Slowed(id geo.RangeID, to geo.ReplicaID, slowed bool, reason string)
-	// Room is how much of the disk may be used beside the reserve of the node; known is false if that is not known.
-	Room() (free uint64, known bool)
 	// Wake makes the scheduler do a pass soon. Any goroutine.
 	Wake()
 	// Later has f run on the scheduler, in its next pass. An error takes the node out of service. Any goroutine.
@@ -82,8 +80,9 @@ type Chunks interface {
 type Options struct {
 	Node Node
 	// Dir is the folder in FS in which incoming snapshots are staged.
-	FS     vfs.FS
-	Dir    string
+	FS  vfs.FS
+	Dir string
+	// Room is that of the node's disk.
 	Room   *room.Watch
 	State  *state.Store
 	Log    state.Log

@@ -77,7 +77,7 @@ func (m *Manager) measure(o *outgoing, now time.Duration) {
 	o.measured = now
 	log := m.o.Node.Log(o.id)
 	held, bound := log.Bytes(), float64(pinFactor*m.o.LogBytesMax)
-	free, known := m.o.Node.Room()
+	free, known := m.o.Room.Spare()
 	if known {
 		bound = max(bound, float64(held+free)/roomPart)
 	}

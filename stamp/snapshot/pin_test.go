@@ -2,16 +2,19 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
 
@@ -19,13 +22,28 @@ import (
 type leaderNode struct {
 	Node
 	log    *logOf
-	free   uint64
-	known  bool
+	disk   *disk
 	events []string
 }
 
+// disk has so many bytes left; if it has a size, which is else not known.
+type disk struct {
+	vfs.FS
+	left, size uint64
+}
+
+// full is how much is left on a disk that counts as full, were it full before.
+const full = room.ReserveBytes + 512<<20
+
+// GetDiskUsage implements vfs.FS.
+func (d *disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	if d.size == 0 {
+		return vfs.DiskUsage{}, errors.New("not known")
+	}
+	return vfs.DiskUsage{AvailBytes: d.left, TotalBytes: d.size}, nil
+}
+
 func (n *leaderNode) Log(geo.RangeID) state.RangeLog { return n.log }
-func (n *leaderNode) Room() (uint64, bool)           { return n.free, n.known }
 func (n *leaderNode) Slowed(_ geo.RangeID, _ geo.ReplicaID, slowed bool, _ string) {
 	n.events = append(n.events, map[bool]string{true: "slowed", false: "not slowed"}[slowed])
 }
@@ -49,9 +67,9 @@ type fed struct {
 const budget = 1 << 20
 
 func newFed() *fed {
-	n := &leaderNode{log: &logOf{}}
+	n := &leaderNode{log: &logOf{}, disk: &disk{}}
 	m := NewManager(context.Background(), Options{
-		Node: n, LogBytesMax: budget, Clock: clock.NewManual(time.Unix(1, 0)), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Node: n, Room: room.New(room.Options{FS: n.disk, ReserveBytes: room.ReserveBytes}), LogBytesMax: budget, Clock: clock.NewManual(time.Unix(1, 0)), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	o := &outgoing{id: testRange, to: 7, phase: sending, pinned: pinned{pin: 5}, cancel: func() {}}
 	m.outgoing[testRange] = o
@@ -135,7 +153,7 @@ func TestStalledReceiverLosesItsPin(t *testing.T) {
 // room nothing is kept beyond that. Many short entries count, too: each takes memory.
 func TestRoomRaisesTheBound(t *testing.T) {
 	f := newFed()
-	f.n.known = true
+	f.n.disk.size = 1 << 40
 	for _, c := range []struct {
 		free, log uint64
 		slowed    bool
@@ -149,7 +167,7 @@ func TestRoomRaisesTheBound(t *testing.T) {
 		{0, pinFactor * budget, true, true},
 		{0, pinFactor*budget + 1, true, false},
 	} {
-		f.n.free = c.free
+		f.n.disk.left = full + c.free
 		require.Equal(t, c.kept, f.look(time.Second, c.log, true), "%+v", c)
 		require.Equal(t, c.slowed && c.kept, f.Slow(testRange, 1000) > 0, "%+v", c)
 	}
