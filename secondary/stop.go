@@ -14,6 +14,11 @@ func (a *Applier) Stop(st geo.Stream, why change.Stop, done func(error)) {
 	a.submit(st.Source(), &stop{st, why}, done)
 }
 
+// Resume implements receive.Applier.
+func (a *Applier) Resume(st geo.Stream, done func(error)) {
+	a.submit(st.Source(), &ranges.Resume{Stream: st}, done)
+}
+
 // stop is the command that makes durable that a stream may not go on (R11, R16, R18). The first reason
 // stays: what is found of a stopped stream later follows from it.
 type stop struct {

@@ -83,6 +83,9 @@ type Applier interface {
 	// applied and of the gate's epoch; for StopBudget if the epoch is not below the gate's. It changes nothing if the stream is stopped already. done is
 	// called once, from any goroutine; after an error the caller repeats it.
 	Stop(st geo.Stream, why change.Stop, done func(error))
+	// Resume ends a stop for StopVersion or StopPoison; others stay. done is called once, from any goroutine; after an
+	// error the caller repeats it.
+	Resume(st geo.Stream, done func(error))
 	// Rebase sets the cursor of a stream to the base of the settlement of its fork. It does nothing if the cursor
 	// has moved since the source offered the base. Settled ends the settlement from a base, as the source
 	// did, once the stream is applied up to a number, and does nothing to another one. done is called once, from any

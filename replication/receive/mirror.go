@@ -75,6 +75,7 @@ func (rr *rangeReceiver) load(now time.Duration) {
 				return
 			}
 			m.loadAt, m.readAt = now+loadPause, now
+			first := !m.known
 			m.take(p, rr.r.running.Time())
 			for _, st := range slices.Collect(maps.Keys(rr.pulls.of)) {
 				if p.HasEnded(st) {
@@ -83,6 +84,7 @@ func (rr *rangeReceiver) load(now time.Duration) {
 			}
 			rr.confirm(asked, p)
 			rr.reportStops(p.Stops)
+			rr.tryAgain(p.Stops, first, now)
 			rr.reportRefused(p)
 		})
 	})

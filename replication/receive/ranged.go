@@ -25,6 +25,7 @@ type rangeReceiver struct {
 	stopped  map[geo.Stream]change.StopReason // reported as such
 	settling map[geo.Stream]change.Stop       // their forks are being settled: see settle.go
 	settled  map[geo.Stream]settled           // those of them whose settlement has ended at the source
+	again    map[geo.Stream]*again            // of stops that a later version does not need: see again.go
 	refused  map[geo.Stream]struct{}          // nothing of them is ever taken
 	// unreported are those of refused that are to be reported, with the number of a record.
 	unreported map[geo.Stream]geo.Seq

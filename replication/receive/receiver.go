@@ -56,7 +56,7 @@ func New(o Options) *Receiver {
 		rr := &rangeReceiver{
 			r: r, src: geo.SourceRange{Origin: o.Origin, Range: id}, pulls: newPulls(r.o.PullBytesMax / len(o.Ranges)), mirror: newMirror(),
 			waiting: waiting{share: min(r.o.PendingBytesMax, r.o.WindowBytesMax/len(o.Ranges))},
-			stopped: map[geo.Stream]change.StopReason{}, refused: map[geo.Stream]struct{}{}, unreported: map[geo.Stream]geo.Seq{},
+			stopped: map[geo.Stream]change.StopReason{}, again: map[geo.Stream]*again{}, refused: map[geo.Stream]struct{}{}, unreported: map[geo.Stream]geo.Seq{},
 			acks: acks{lost: map[geo.Stream]geo.Seq{}, below: map[geo.Stream]geo.Seq{}},
 		}
 		r.ranges[id] = rr

@@ -11,7 +11,7 @@ import (
 
 // reportStops raises an alarm, once per receiver, for each stream that may not go on, which is state
 // of the local range, found here or at the source (R16); for a copy that fell out of the source's outbox, whose
-// streams all stop, it raises one (R18). An operator has to decide.
+// streams all stop, it raises one (R18). An operator has to decide, but for what an upgrade ends: see again.go.
 func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
 	before := rr.stopped
 	rr.stopped = make(map[geo.Stream]change.StopReason, len(stops))
@@ -39,8 +39,11 @@ func (rr *rangeReceiver) reportStops(stops []cursor.StreamStop) {
 			fell[s.Stream.Account] = true
 		}
 		rr.r.o.Alarm(alarmOf(s.Reason))
-		rr.r.o.Logger.Error("stream stopped; an operator has to decide", "stream", s.Stream, "reason", s.Reason,
-			"here", s.Here.Seq, "there", s.There.Seq)
+		says := "stream stopped; an operator has to decide"
+		if s.Reason == change.StopVersion {
+			says = "stream stopped: its next record is of a later version; upgrade this location"
+		}
+		rr.r.o.Logger.Error(says, "stream", s.Stream, "reason", s.Reason, "here", s.Here.Seq, "there", s.There.Seq)
 	}
 }
 

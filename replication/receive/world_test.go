@@ -100,6 +100,8 @@ type world struct {
 	// ackErr is the answer to acknowledgements; keep lets the outbox keep what is acknowledged.
 	ackErr error
 	keep   bool
+	// resumed counts the calls of Resume.
+	resumed int
 	// compare, if it is set, is how the source answers cursors; stops are what is stopped here. stopFails counts the stops
 	// that are still to be refused.
 	compare   func(cursors map[geo.Stream]Cursor, full bool) []Mismatch
@@ -328,6 +330,17 @@ func (w *world) Stop(st geo.Stream, why change.Stop, done func(error)) {
 		}
 		if _, did := w.stops[st]; !did {
 			w.stops[st] = why
+		}
+		w.answer(done)
+	})
+}
+
+// Resume implements Applier.
+func (w *world) Resume(st geo.Stream, done func(error)) {
+	w.resumed++
+	w.later(func() {
+		if w.stops[st].Reason == change.StopVersion {
+			delete(w.stops, st)
 		}
 		w.answer(done)
 	})

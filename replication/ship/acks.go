@@ -56,6 +56,12 @@ func (c StreamCursor) proves(reason change.StopReason, here, head geo.Head) bool
 	return reason != change.StopLost || c.confirms(here) || c.Stop == change.StopLost && here == head
 }
 
+// passed reports whether c proves that the other location goes on behind the record for which it stopped the stream, and
+// for that this one as well (R11): a later version can decode it, or an operator let the stream go on there.
+func (c StreamCursor) passed(why change.Stop) bool {
+	return ranges.Resumes(why.Reason) && c.Stop == change.NotStopped && c.Head.Seq > why.There.Seq
+}
+
 // Mismatch is the answer for a stream whose cursor does not fit.
 type Mismatch struct {
 	Stream geo.Stream
@@ -75,8 +81,8 @@ type Mismatch struct {
 // is ahead of our stream, or of another record, is a fork; one below what was deleted is a loss of
 // the other location. Either stops the stream: its outbox stays as it is, for an operator to decide.
 // A stop is proven by its commit, since a leader that was deposed and has not noticed is behind the
-// other location without a fork; until then the mismatch is not Stopped. The answers are in the
-// order of streams.
+// other location without a fork; until then the mismatch is not Stopped. A stop for a record that the other location
+// has applied since ends. The answers are in the order of streams.
 func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 	m := s.o.Range.Machine
 	cursors := a.Cursors
@@ -99,6 +105,9 @@ func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 				reason = change.StopSettling // Which side is kept is the source's alone.
 			}
 			out = append(out, Mismatch{c.Stream, reason, why.Here, true})
+			if c.passed(why) {
+				proven = append(proven, c)
+			}
 			continue
 		}
 		reason, here, err := compare(m, c)

@@ -14,7 +14,7 @@ import (
 // as there are streams; it sends the cursors of those that are not stopped again.
 const stopsPerGroup = 1000
 
-// commitStops commits that streams may not go on, one group at a time.
+// commitStops commits that streams may not go on, or may again, one group at a time.
 func (s *Shipper) commitStops(proven []StreamCursor) {
 	s.mu.Lock()
 	if len(proven) == 0 || s.stops.committing {
@@ -31,6 +31,9 @@ func (s *Shipper) commitStops(proven []StreamCursor) {
 		switch {
 		case err == nil:
 			s.report(cmd.staged)
+			for _, st := range cmd.resumed {
+				s.o.Logger.Info("stream goes on: the other location has applied the record for which it was stopped", "stream", st)
+			}
 		case errors.Is(err, kv.ErrUnknown):
 			s.mu.Lock()
 			s.stops.unsure = cmd.staged
@@ -101,12 +104,15 @@ type stopped struct {
 	why    change.Stop
 }
 
-// stopCommand stops the streams whose cursors do not fit, in every replica. Its evaluation compares
-// them again, so a leader that was deposed stops nothing: what it evaluated is never committed.
+// stopCommand stops the streams whose cursors do not fit, in every replica, and ends the stops that the other location has
+// passed. Its evaluation compares them again, so a leader that was deposed stops nothing: what it evaluated is never
+// committed.
 type stopCommand struct {
 	m       *ranges.Machine
 	cursors []StreamCursor
 	staged  []stopped
+	// resumed are the streams whose stops end.
+	resumed []geo.Stream
 }
 
 // Reclaims implements ranges.Reclaimer: a stop needs almost no room, and must not wait for it.
@@ -114,20 +120,28 @@ func (*stopCommand) Reclaims() {}
 
 // Evaluate implements ranges.Command.
 func (c *stopCommand) Evaluate(tx *ranges.Tx) error {
-	c.staged = nil
+	c.staged, c.resumed = nil, nil
 	for _, at := range c.cursors {
-		if why, _ := tx.Stopped(at.Stream); why.Reason.Stands() || ended(tx.Gate(at.Stream.Account), at.Stream) {
+		why, _ := tx.Stopped(at.Stream)
+		if why.Reason.Stands() && !at.passed(why) || ended(tx.Gate(at.Stream.Account), at.Stream) {
 			continue
 		}
 		reason, here, err := compare(c.m, at)
 		if err != nil {
 			return err
 		}
+		if why.Reason.Stands() {
+			if reason == change.NotStopped {
+				tx.Stop(at.Stream, change.Stop{})
+				c.resumed = append(c.resumed, at.Stream)
+			}
+			continue
+		}
 		if reason == change.NotStopped || !at.proves(reason, here, c.m.Head(at.Stream)) {
 			continue
 		}
 		tx.Stop(at.Stream, change.Stop{Reason: reason, Here: c.m.Head(at.Stream), There: at.Head})
-		why, _ := tx.Stopped(at.Stream) // With its time.
+		why, _ = tx.Stopped(at.Stream) // With its time.
 		c.staged = append(c.staged, stopped{at.Stream, why})
 	}
 	return nil

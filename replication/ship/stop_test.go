@@ -142,6 +142,53 @@ func TestR11StopOfTheReceiver(t *testing.T) {
 	require.Empty(t, got)
 }
 
+// R11: a stop for a record that the receiver could not decode ends once its cursor is behind that record. A cursor that was
+// sent before, one of a stream that is still stopped there, and one that does not fit end nothing.
+func TestR11StopEndsOnceItIsPassed(t *testing.T) {
+	r := newRig(t, "p", "p", "p")
+	st := testStream("p")
+	head := r.leader().Machine.Head(st)
+	first, ok, err := r.leader().Machine.OutboxAt(st, 1)
+	require.NoError(t, err)
+	require.True(t, ok)
+	for _, why := range []change.StopReason{change.StopVersion, change.StopPoison} {
+		at := StreamCursor{Stream: st, Head: first.Head, Stop: why}
+		r.requireStopped(at, why)
+		for _, c := range []StreamCursor{
+			at, {Stream: st, Head: head, Stop: why}, {Stream: st, Head: first.Head}, {Stream: st, Head: geo.Head{Seq: 2, Hash: 22}}, {Stream: st, Head: geo.Head{Seq: 9, Hash: 99}},
+		} {
+			got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{c}})
+			require.NoError(t, err)
+			require.True(t, got[0].Stopped, "%+v", c)
+			if c.Stop == why {
+				r.ship.mu.Lock()
+				committing := r.ship.stops.committing
+				r.ship.mu.Unlock()
+				require.False(t, committing, "nothing is to be decided")
+			}
+		}
+		// A command that ended the stop would be before this one.
+		stamptest.Submit(t, r.stamp, st.Range, stamptest.Gate{Account: "other"})
+		have, _ := r.leader().Machine.Stopped(st)
+		require.Equal(t, why, have.Reason)
+		if why == change.StopVersion {
+			stamptest.Submit(t, r.stamp, st.Range, &ranges.Resume{Stream: st})
+		}
+	}
+	passed := Acknowledgement{Cursors: []StreamCursor{{Stream: st, Head: head}}}
+	require.Eventually(t, func() bool {
+		got, err := r.ship.Acknowledge(passed)
+		require.NoError(t, err)
+		return len(got) == 0
+	}, time.Minute, time.Millisecond)
+	require.Empty(t, r.leader().Machine.Stops())
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Eventually(t, func() bool { return r.outbox() == "0 records" }, time.Minute, time.Millisecond, "it is trimmed")
+	require.Equal(t, []string{"version", "poison"}, r.alarms())
+}
+
 // An alarm means a stop (R16): after an unknown outcome it waits until the very stop that was staged
 // is in the state, and is then raised once. A deposed leader's stop, which never comes, raises none,
 // nor does that of another leader, which raised its own.

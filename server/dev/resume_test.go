@@ -13,6 +13,50 @@ import (
 	"antipode/stats"
 )
 
+// R11: a stream that stopped at both ends for a record of a later version goes on by itself, with all that waited, once the
+// receiving location was started with a program that knows it, as after its upgrade.
+func TestR11StreamGoesOnByItself(t *testing.T) {
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	put(t, c, "northacct", "k", "before")
+	eventually(t, "a value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "before" })
+	table := geo.FirstRange(geo.Table)
+	var st geo.Stream
+	heads, _ := c.locations[North].Leader(table).Machine.Heads()
+	for st = range heads {
+		require.Equal(t, geo.Account("northacct"), st.Account)
+	}
+	stop := func(l geo.Location, why change.Stop) {
+		require.NoError(t, c.locations[l].Submit(t.Context(), table, stopByHand{st, why}))
+	}
+	stop(South, change.Stop{Reason: change.StopVersion})
+	eventually(t, "the receiver sees the stop", func() bool { return tableStats(c, South, "northacct").Reason == stats.Version })
+	put(t, c, "northacct", "k", "waits")
+	put(t, c, "northacct", "k", "waits, too")
+	at := heads[st]
+	next, err := c.locations[North].Leader(table).Machine.Outbox(st, at.Seq+1, 1)
+	require.NoError(t, err)
+	require.Len(t, next, 1)
+	stop(South, change.Stop{Reason: change.StopVersion, Here: at, There: geo.Head{Seq: at.Seq + 1, Hash: change.HashOf(next[0])}})
+	stopped := func(l geo.Location) bool {
+		why, _ := c.locations[l].Leader(table).Machine.Stopped(st)
+		return why.Reason == change.StopVersion
+	}
+	eventually(t, "the source stops it, too", func() bool { return stopped(North) })
+	require.Equal(t, "before", read(t, c, "northacct", "-secondary", "k"))
+
+	require.NoError(t, c.servers[South].Stop())
+	require.NoError(t, c.servers[South].Start(t.Context()))
+	eventually(t, "what waited arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "waits, too" })
+	eventually(t, "the source lets it go on", func() bool { return !stopped(North) && !stopped(South) })
+	put(t, c, "northacct", "k", "after")
+	eventually(t, "the stream goes on", func() bool { return read(t, c, "northacct", "-secondary", "k") == "after" })
+	eventually(t, "the statistics are live", func() bool { return tableStats(c, South, "northacct").Status == stats.Live })
+	eventually(t, "nothing waits", func() bool {
+		return gather(t, c)[`antipode_stream_backlog_records{location="northcentralus",service="table"}`] == 0
+	})
+}
+
 // R11: a stream that stopped at both ends for a record of a later version goes on, with all that waited, when
 // an operator ends the stops; one that is forked does not.
 func TestR11ResumedStreamGoesOn(t *testing.T) {
