@@ -220,7 +220,10 @@ func (f *fake) ResumeStream(ctx context.Context, l geo.Location, s wire.StreamNa
 }
 
 func (f *fake) Finalize(ctx context.Context, in wire.Finalize) (wire.Finalized, error) {
-	return wire.Finalized{Level: 2, Raised: in.Level == 2, Locations: []geo.Location{north, south}}, f.note(ctx, "finalize %+v", in)
+	if in.Level == nil {
+		return wire.Finalized{Level: 2, Locations: []geo.Location{north, south}}, f.note(ctx, "finalize without %s", in.Without)
+	}
+	return wire.Finalized{Level: 2, Raised: true, Locations: []geo.Location{north, south}}, f.note(ctx, "finalize level %d without %s", *in.Level, in.Without)
 }
 
 func (f *fake) RaiseLevels(ctx context.Context, l geo.Location, to wire.Levels) (wire.Levels, error) {

@@ -202,7 +202,7 @@ func TestClientRoundTrip(t *testing.T) {
 	resumed, err := c.Resume(ctx, north, wire.StreamName{Account: "pictures", Epoch: wire.Epoch{Number: 1, Location: north}, Range: 4, Lane: 17})
 	require.NoError(t, err)
 	require.Equal(t, wire.Resumed{Stream: "pictures/1@northcentralus/r4/l17", Location: north, Reason: "version"}, resumed)
-	finalized, err := c.Finalize(ctx, wire.Finalize{Level: 2, Without: []string{"northcentralus-3"}})
+	finalized, err := c.Finalize(ctx, wire.Finalize{Level: new(uint32(2)), Without: []string{"northcentralus-3"}})
 	require.NoError(t, err)
 	require.Equal(t, wire.Finalized{Level: 2, Raised: true, Locations: []geo.Location{north, south}}, finalized)
 	_, err = c.RaiseLevels(ctx, north, wire.Levels{Floor: 3, Active: 2})
@@ -222,7 +222,7 @@ func TestClientRoundTrip(t *testing.T) {
 		"stop location northcentralus", "start location northcentralus",
 		"recover range 4 of northcentralus, {AcceptLoss:true Untrusted:true WithoutPair:false}",
 		"resume pictures/1@northcentralus/r4/l17 at northcentralus",
-		"finalize {Level:2 Without:[northcentralus-3]}", "raise northcentralus to {Floor:3 Active:2}",
+		"finalize level 2 without [northcentralus-3]", "raise northcentralus to {Floor:3 Active:2}",
 		"link cut 0s", "link delayed 5s", "link up 0s",
 	}, f.calls())
 }

@@ -19,8 +19,8 @@ type Levels struct {
 
 // Finalize is the body of POST /v1/cluster/finalize.
 type Finalize struct {
-	// Level is the level to finalize at; 0 is the highest that all nodes know.
-	Level uint32 `json:"level,omitempty"`
+	// Level is the level to finalize at. Nil is the highest that all nodes know; 0 is refused, as any that no node knows.
+	Level *uint32 `json:"level,omitempty"`
 	// Without are nodes that need not be seen, by name, since they are away for long. A program on one that does not know
 	// the level will not serve.
 	Without []string `json:"without,omitempty"`

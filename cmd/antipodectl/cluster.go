@@ -23,7 +23,7 @@ func (t *tool) clusterCommand() *cobra.Command {
 }
 
 func (t *tool) clusterFinalize() *cobra.Command {
-	var level uint32
+	var level *uint32
 	var without []string
 	c := &cobra.Command{
 		Use:   "finalize",
@@ -40,17 +40,21 @@ locations. It may be given again after any failure.`,
   antipodectl cluster finalize
   antipodectl cluster finalize --without northcentralus-3`,
 		Args: exactly(),
-		RunE: answer(t, func(ctx context.Context, _ []string) (admin.Finalized, error) {
-			return t.client.Finalize(ctx, admin.Finalize{Level: level, Without: without})
-		}, func(w io.Writer, f admin.Finalized) {
-			if !f.Raised {
-				_, _ = fmt.Fprintf(w, "nothing to finalize: %s at feature level %d already\n", areAt(f.Locations), f.Level)
-				return
-			}
-			_, _ = fmt.Fprintf(w, "finalized: %s at feature level %d; no node can go back to a version that does not know it\n", areAt(f.Locations), f.Level)
-		}),
 	}
-	c.Flags().Uint32Var(&level, "level", 0, "`LEVEL` to finalize at (default: the highest that all nodes know)")
+	c.RunE = answer(t, func(ctx context.Context, _ []string) (admin.Finalized, error) {
+		in := admin.Finalize{Without: without}
+		if c.Flags().Changed("level") {
+			in.Level = level
+		}
+		return t.client.Finalize(ctx, in)
+	}, func(w io.Writer, f admin.Finalized) {
+		if !f.Raised {
+			_, _ = fmt.Fprintf(w, "nothing to finalize: %s at feature level %d already\n", areAt(f.Locations), f.Level)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "finalized: %s at feature level %d; no node can go back to a version that does not know it\n", areAt(f.Locations), f.Level)
+	})
+	level = c.Flags().Uint32("level", 0, "`LEVEL` to finalize at (default: the highest that all nodes know)")
 	c.Flags().StringArrayVar(&without, "without", nil, "a `NODE` that is away for long and need not be seen; may be repeated")
 	return c
 }

@@ -142,9 +142,14 @@ func port(t *testing.T) *httptest.Server {
 	mux.HandleFunc("POST /v1/cluster/finalize", func(w http.ResponseWriter, r *http.Request) {
 		var in admin.Finalize
 		_ = json.NewDecoder(r.Body).Decode(&in)
-		out := admin.Finalized{Level: 2, Raised: in.Level == 0, Locations: []geo.Location{"northcentralus", "southcentralus"}}
+		if in.Level != nil && *in.Level == 0 {
+			w.WriteHeader(http.StatusBadRequest)
+			_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{Code: "InvalidInput", Message: "cannot finalize the upgrade: there is no feature level 0: there are 1 to 2"}})
+			return
+		}
+		out := admin.Finalized{Level: 2, Raised: in.Level == nil, Locations: []geo.Location{"northcentralus", "southcentralus"}}
 		if !out.Raised { // The nodes may know more than the level that was asked for.
-			out.Level, out.Locations = in.Level, out.Locations[:in.Level]
+			out.Level, out.Locations = *in.Level, out.Locations[:*in.Level]
 		}
 		_ = json.NewEncoder(w).Encode(out)
 	})
@@ -298,6 +303,7 @@ func TestGolden(t *testing.T) {
 		"cluster-finalize":          "cluster finalize --without northcentralus-3",
 		"cluster-finalize-again":    "cluster finalize --level 2",
 		"cluster-finalize-alone":    "cluster finalize --level 1",
+		"cluster-finalize-none":     "cluster finalize --level 0",
 		"help-cluster-finalize":     "cluster finalize --help",
 		"help":                      "",
 		"help-status":               "status --help",

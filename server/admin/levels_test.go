@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -36,9 +37,10 @@ func TestFinalize(t *testing.T) {
 		want  [2][]string
 		level uint32
 		says  string
+		code  string // Without one it is that of a cluster that is not upgraded.
 	}{
 		"upgraded":               {north: one, south: one, want: [2][]string{both, both}, level: 2},
-		"asked for":              {north: one, south: one, in: wire.Finalize{Level: 2}, want: [2][]string{both, both}, level: 2},
+		"asked for":              {north: one, south: one, in: wire.Finalize{Level: new(uint32(2))}, want: [2][]string{both, both}, level: 2},
 		"done":                   {north: two, south: two, level: 2},
 		"began before":           {north: wire.Levels{Floor: 2, Active: 1}, south: one, want: [2][]string{both, both}, level: 2},
 		"one location is behind": {north: two, south: one, want: [2][]string{{"raise levels to 2 2", "raise levels to 2 2"}, both}, level: 2},
@@ -46,7 +48,7 @@ func TestFinalize(t *testing.T) {
 			north: one, south: one, change: func(_, south *fake) { south.status.Location.Nodes[2].Level = 1 }, level: 1,
 		},
 		"the same, asked for": {
-			north: one, south: one, change: func(_, south *fake) { south.status.Location.Nodes[2].Level = 1 }, in: wire.Finalize{Level: 2},
+			north: one, south: one, change: func(_, south *fake) { south.status.Location.Nodes[2].Level = 1 }, in: wire.Finalize{Level: new(uint32(2))},
 			says: "the program of node south-3 knows level 1 at most, and not 2",
 		},
 		"a node runs a version without levels": {
@@ -71,7 +73,17 @@ func TestFinalize(t *testing.T) {
 			north: one, south: one, change: func(north, _ *fake) { north.status.Location.Peer = "west" },
 			says: "sees location north alone, and not west",
 		},
-		"a level is too low": {north: two, south: two, in: wire.Finalize{Level: 1}, says: "location north is at level 2 already"},
+		"a name that no node has": {
+			north: one, south: one, in: wire.Finalize{Without: []string{"north-2", "nroth-3"}}, code: wire.CodeNoNode,
+			says: `there is no node "nroth-3" to do without: the nodes are north-1, north-2, north-3, south-1, south-2, south-3`,
+		},
+		"without all nodes": {
+			north: one, south: one, in: wire.Finalize{Without: []string{"north-1", "north-2", "north-3", "south-1", "south-2", "south-3"}},
+			says: "no node is left that is seen",
+		},
+		"level 0":                 {north: one, south: one, in: wire.Finalize{Level: new(uint32(0))}, code: "InvalidInput", says: "no feature level 0: there are 1 to 2;"},
+		"a level that nobody has": {north: two, south: two, in: wire.Finalize{Level: new(uint32(3))}, code: "InvalidInput", says: "no feature level 3: there are 2 to 2;"},
+		"a level is too low":      {north: two, south: two, in: wire.Finalize{Level: new(uint32(1))}, says: "location north is at level 2 already"},
 	} {
 		north, south := leveled("north", "south", c.north, 2), leveled("south", "north", c.south, 2)
 		if c.change != nil {
@@ -81,7 +93,8 @@ func TestFinalize(t *testing.T) {
 		if c.says != "" {
 			var said *wire.Error
 			require.ErrorAs(t, err, &said, name)
-			require.Equal(t, http.StatusConflict, said.Status, name)
+			require.Equal(t, cmp.Or(c.code, wire.CodeNotUpgraded), said.Code, name)
+			require.Equal(t, map[string]int{"": http.StatusConflict, wire.CodeNoNode: http.StatusNotFound, "InvalidInput": http.StatusBadRequest}[c.code], said.Status, name)
 			require.Contains(t, said.Message, c.says, name)
 		} else {
 			require.NoError(t, err, name)

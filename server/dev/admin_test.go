@@ -92,9 +92,13 @@ func TestAdminFinalizes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wire.Finalized{Level: 1, Locations: []geo.Location{North, South}}, f)
 	var refused *wire.Error
-	_, err = client.Finalize(t.Context(), wire.Finalize{Level: uint32(feature.Known) + 1})
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, wire.CodeNotUpgraded, refused.Code, refused.Message)
+	for code, in := range map[string]wire.Finalize{
+		"InvalidInput": {Level: new(uint32(feature.Known) + 1)}, wire.CodeNoNode: {Without: []string{wire.NodeName(North, 4)}},
+	} {
+		_, err = client.Finalize(t.Context(), in)
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, code, refused.Code, refused.Message)
+	}
 
 	_, err = client.RaiseLevels(t.Context(), North, wire.Levels{Floor: 1, Active: 1})
 	require.NoError(t, err)
