@@ -22,6 +22,8 @@ type Source interface {
 	Stops() []StopSample
 	// Nodes has one entry for each node that runs.
 	Nodes() []NodeSample
+	// OutOfService has one entry for each node that is out of service.
+	OutOfService() []DownSample
 	// Locations has one entry for each location.
 	Locations() []LocationSample
 	// Accounts has what is known of accounts.

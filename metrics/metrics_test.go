@@ -61,6 +61,8 @@ func (w *world) Stops() []StopSample {
 	return []StopSample{{north, geo.Table, "forked", 1}, {north, geo.Table, "forked", 2}}
 }
 
+func (w *world) OutOfService() []DownSample { return []DownSample{{south, 2, "version"}} }
+
 func (w *world) Locations() []LocationSample {
 	return []LocationSample{
 		{Location: north, Running: true, Confirmed: true, Refused: 2, LinkCut: true, Buses: map[geo.Location]bool{north: true, south: false}},

@@ -61,6 +61,7 @@ const (
 	nameDiskSize        = "antipode_disk_size_bytes"
 	nameDiskFree        = "antipode_disk_free_bytes"
 	nameDiskReserve     = "antipode_disk_reserve_bytes"
+	nameOut             = "antipode_node_out_of_service"
 	nameRunning         = "antipode_location_running"
 	nameConfirmed       = "antipode_epochs_confirmed"
 	nameRefused         = "antipode_epochs_refused_accounts"
@@ -112,7 +113,7 @@ func Names() []string {
 		nameDNSAnswers, nameDNSAccounts, nameDNSAge, nameDNSUnsaved, nameDNSUpdates, nameDNSWaiting,
 		nameWitnessRequests, nameWitnessLease, nameWitnessRenewal, nameWitnessClaims, nameWitnessUnsaved,
 		nameRequestErrors, nameLeader, nameReplicas, nameStopped, nameDiskSize, nameDiskFree, nameDiskReserve,
-		nameRunning, nameConfirmed, nameRefused, nameLinkCut, nameBusConnected,
+		nameOut, nameRunning, nameConfirmed, nameRefused, nameLinkCut, nameBusConnected,
 		nameAccounts, nameOperations, nameLastFailover, nameCertificate, nameBuild, nameScaled, nameCollected,
 	}
 }

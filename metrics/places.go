@@ -37,6 +37,14 @@ type NodeSample struct {
 	DiskSize, DiskFree, DiskReserve uint64
 }
 
+// DownSample is a node that is out of service: it failed, or could not be opened.
+type DownSample struct {
+	Location geo.Location
+	Node     geo.NodeID
+	// Reason is one of a few words: version, if a later version wrote what the node's program does not know, or store.
+	Reason string
+}
+
 // LocationSample is what this process runs of a location.
 type LocationSample struct {
 	Location geo.Location
@@ -52,9 +60,9 @@ type LocationSample struct {
 
 // places reads ranges, nodes and locations at scrape time.
 type places struct {
-	src                                                  Source
-	leader, replicas, stops, budget, size, free, reserve *prometheus.Desc
-	running, confirmed, refused, linkCut, connected      *prometheus.Desc
+	src                                                   Source
+	leader, replicas, stops, budget, size, free, reserve  *prometheus.Desc
+	down, running, confirmed, refused, linkCut, connected *prometheus.Desc
 }
 
 func newPlaces(src Source) *places {
@@ -72,6 +80,7 @@ func newPlaces(src Source) *places {
 		size:      desc(nameDiskSize, "Size of the disk of the node's folder; absent when unknown.", labelNode),
 		free:      desc(nameDiskFree, "Bytes that are free on the disk of the node's folder; absent when unknown.", labelNode),
 		reserve:   desc(nameDiskReserve, "With fewer free bytes than these the node takes no writes.", labelNode),
+		down:      desc(nameOut, "1 while the node is out of service: it failed, or could not be opened; absent otherwise.", labelNode, labelReason),
 		running:   desc(nameRunning, "1 while what this process runs of the location runs, 0 while it is stopped or starts."),
 		confirmed: desc(nameConfirmed, "1 while this process may answer writes of accounts that have a copy, 0 while its epochs are not confirmed."),
 		refused:   desc(nameRefused, "Accounts whose writes are refused here, since they have a higher epoch at the other location."),
@@ -83,7 +92,7 @@ func newPlaces(src Source) *places {
 // Describe implements prometheus.Collector.
 func (p *places) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		p.leader, p.replicas, p.stops, p.budget, p.size, p.free, p.reserve, p.running, p.confirmed, p.refused, p.linkCut, p.connected,
+		p.leader, p.replicas, p.stops, p.budget, p.size, p.free, p.reserve, p.down, p.running, p.confirmed, p.refused, p.linkCut, p.connected,
 	} {
 		ch <- d
 	}
@@ -119,6 +128,9 @@ func (p *places) Collect(ch chan<- prometheus.Metric) {
 			put(p.size, float64(s.DiskSize), s.Location, number(s.Node))
 			put(p.free, float64(s.DiskFree), s.Location, number(s.Node))
 		}
+	}
+	for _, s := range p.src.OutOfService() {
+		put(p.down, 1, s.Location, number(s.Node), s.Reason)
 	}
 	for _, s := range p.src.Locations() {
 		put(p.running, one(s.Running), s.Location)

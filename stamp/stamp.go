@@ -25,7 +25,7 @@ type Stamp struct {
 
 	mu sync.RWMutex
 	// nodes are those that run. down are those that failed: they are going to be opened again,
-	// or stay out of service.
+	// or stay out of service. So are those that a start did not open.
 	nodes, down map[geo.NodeID]*running
 	// onStart is called with every node before it runs, to connect its ranges; onStop before
 	// it stops.
@@ -45,7 +45,7 @@ type Stamp struct {
 
 // running is a node that was started, with its supervisor.
 type running struct {
-	// n is guarded by Stamp.mu. The supervisor, which alone replaces it, reads it without.
+	// n is guarded by Stamp.mu. The supervisor, which alone replaces it, reads it without. It is nil if it was never opened.
 	n *node.Node
 	o node.Options
 	// cancel ends the supervisor, which then closes done.
@@ -128,6 +128,7 @@ func (s *Stamp) Start(id geo.NodeID) error {
 	}
 	n, err := node.Open(o)
 	if err != nil {
+		s.unopened(id, err)
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -217,7 +218,9 @@ func (s *Stamp) Placed(id geo.RangeID) []geo.NodeID {
 	defer s.mu.RUnlock()
 	for _, in := range []map[geo.NodeID]*running{s.nodes, s.down} {
 		for _, r := range in {
-			return r.n.Placed(id)
+			if r.n != nil {
+				return r.n.Placed(id)
+			}
 		}
 	}
 	return s.o.Peers

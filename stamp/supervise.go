@@ -123,6 +123,18 @@ func (s *Stamp) reopen(id geo.NodeID, r *running) error {
 	return nil
 }
 
+// unopened keeps why a start did not open a node, which is out of service until it is started again or stopped. The
+// caller holds mu.
+func (s *Stamp) unopened(id geo.NodeID, failed error) {
+	r := s.down[id]
+	if r == nil {
+		r = &running{cancel: func() {}, done: make(chan struct{}), gaveUp: true, closed: true}
+		close(r.done)
+		s.down[id] = r
+	}
+	r.failed = failed
+}
+
 // Down returns why a node that was not stopped is out of service; nil if it is not.
 func (s *Stamp) Down(id geo.NodeID) error {
 	s.mu.RLock()
@@ -131,6 +143,14 @@ func (s *Stamp) Down(id geo.NodeID) error {
 		return r.failed
 	}
 	return nil
+}
+
+// StaysDown reports whether a node is out of service until it is started. Others are opened again.
+func (s *Stamp) StaysDown(id geo.NodeID) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r := s.down[id]
+	return r != nil && r.gaveUp
 }
 
 func (s *Stamp) event(e node.Event) {

@@ -316,7 +316,7 @@ func fullStatus() wire.Status {
 				Name: south, State: wire.Running, Role: "primary of 1 account, secondary of 1 account",
 				Nodes: []wire.Node{
 					{Name: "southcentralus-1", State: wire.Running, Replicas: []wire.Replica{replica(false, false)}},
-					{Name: "southcentralus-2", State: wire.Failed},
+					{Name: "southcentralus-2", State: wire.Failed, OutOfService: "open state: no such device: mend that, then: antipodectl node start southcentralus-2"},
 					{Name: "southcentralus-3", State: wire.Stopped},
 				},
 				Ranges: []wire.Range{{Range: 4, Service: "table", ConfiguredReplicas: 3}},

@@ -18,8 +18,8 @@ const StatusVersion = 1
 type State string
 
 // The states. Starting is for locations: a location runs when its stores are open, and serves when
-// its ranges have leaders. Failed is for nodes that took themselves out of service; a stop and a
-// start bring them back. Unreachable is for processes that do not answer: they may run.
+// its ranges have leaders. Failed is for nodes that took themselves out of service or could
+// not be opened. Unreachable is for processes that do not answer: they may run.
 const (
 	Running     State = "running"
 	Starting    State = "starting"
@@ -109,6 +109,8 @@ type Location struct {
 type Node struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
+	// OutOfService says why a node failed, and what to do, in one line. Absent for any other state.
+	OutOfService string `json:"out_of_service,omitempty"`
 	// Level is the highest feature level that its program knows; absent if it does not run, or knows of none.
 	Level uint32 `json:"level,omitempty"`
 	// DiskFull: the node runs but takes no writes, because its disk is full; reads go on. Absent

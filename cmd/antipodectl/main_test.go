@@ -327,6 +327,23 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestNodeAlarms: the status has a line for each node that does not serve though nobody stopped it, and counts them
+// beside the alarms of streams; so an operator who reads "none" has none.
+func TestNodeAlarms(t *testing.T) {
+	write := func(streams map[string]uint64, nodes ...admin.Node) string {
+		var b strings.Builder
+		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south"}}})
+		return b.String()
+	}
+	require.Contains(t, write(nil, admin.Node{Name: "north-1", State: admin.Running}, admin.Node{Name: "north-2", State: admin.Stopped}), "alarms   none\n\n")
+	require.Contains(t, write(map[string]uint64{"gap": 2}, admin.Node{Name: "north-1", State: admin.Failed, OutOfService: "its disk: replace it"},
+		admin.Node{Name: "north-2", State: admin.Unreachable}, admin.Node{Name: "north-3", State: admin.Failed}), `alarms   nodes that do not serve 3, gap 2
+ALARM    north-1 is out of service: its disk: replace it
+ALARM    north-2 does not answer: see whether its process runs and can be reached; the end of its log says why it stopped
+ALARM    north-3 is out of service: its log says why
+`)
+}
+
 // TestStatusJSON: the JSON of status is the server's document, byte for byte.
 func TestStatusJSON(t *testing.T) {
 	want, err := os.ReadFile(statusDocument)

@@ -30,7 +30,14 @@ func writeStatus(w io.Writer, s admin.Status) {
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
-	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s.Alarms))
+	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s))
+	for _, l := range s.Locations {
+		for _, n := range l.Nodes {
+			if why := nodeAlarm(n); why != "" {
+				_, _ = fmt.Fprintf(w, "ALARM    %s %s\n", n.Name, why)
+			}
+		}
+	}
 	for _, l := range s.Locations {
 		for _, c := range l.Clones {
 			_, _ = fmt.Fprintf(w, "clone    %s on %s, deleted at %s\n", c.Name, c.Node, instant(c.Expires))
@@ -203,11 +210,36 @@ func link(l admin.Link) string {
 	return string(l.State)
 }
 
-func alarms(counts map[string]uint64) string {
+// nodeAlarm says what is wrong with a node that nobody stopped and that serves nothing, and what to do; "" if nothing is.
+func nodeAlarm(n admin.Node) string {
+	switch {
+	case n.State == admin.Unreachable:
+		return "does not answer: see whether its process runs and can be reached; the end of its log says why it stopped"
+	case n.State != admin.Failed:
+		return ""
+	case n.OutOfService == "": // A version that does not say it.
+		return "is out of service: its log says why"
+	}
+	return "is out of service: " + n.OutOfService
+}
+
+// alarms counts the nodes that are out of service now, and the alarms of streams by reason.
+func alarms(s admin.Status) string {
 	var out []string
-	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		if counts[reason] > 0 {
-			out = append(out, fmt.Sprintf("%s %d", reason, counts[reason]))
+	down := 0
+	for _, l := range s.Locations {
+		for _, n := range l.Nodes {
+			if nodeAlarm(n) != "" {
+				down++
+			}
+		}
+	}
+	if down > 0 {
+		out = append(out, fmt.Sprintf("nodes that do not serve %d", down))
+	}
+	for _, reason := range slices.Sorted(maps.Keys(s.Alarms)) {
+		if s.Alarms[reason] > 0 {
+			out = append(out, fmt.Sprintf("%s %d", reason, s.Alarms[reason]))
 		}
 	}
 	if out == nil {

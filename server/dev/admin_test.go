@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -71,6 +72,71 @@ func TestAdminPortHasNoSuchNode(t *testing.T) {
 	require.ErrorAs(t, err, &none)
 	require.Equal(t, http.StatusNotFound, none.Status, none.Message)
 	require.Equal(t, wire.CodeNoNode, none.Code)
+}
+
+// A node that could not be opened, since its folder is of a later version or a file of it is damaged, is out of service:
+// the status and the metrics have it, with what to do, until it is opened or stopped; also if that kept a whole location
+// from starting.
+func TestNodesOutOfService(t *testing.T) {
+	c := startWith(t, ClusterOptions{})
+	name := wire.NodeName(South, 2)
+	file := filepath.Join(c.o.Dir, string(South), name, "level")
+	node := func() wire.Node {
+		s, err := c.admin.Status(t.Context())
+		require.NoError(t, err)
+		n := s.Locations[1].Nodes[1]
+		require.Equal(t, name, n.Name)
+		return n
+	}
+	down := func() (series []string) {
+		for s, v := range gather(t, c) {
+			if strings.HasPrefix(s, "antipode_node_out_of_service{") {
+				require.InDelta(t, 1, v, 0)
+				series = append(series, s)
+			}
+		}
+		return series
+	}
+	require.NoError(t, c.admin.StopNode(t.Context(), South, 2))
+	require.Equal(t, wire.Node{Name: name, State: wire.Stopped}, node())
+	require.Empty(t, down(), "an operator stopped it")
+
+	later := fmt.Sprintf("finalized at feature level %d, this program knows level %d at most: a later version wrote it: start the version that did", feature.Known+1, feature.Known)
+	for _, k := range []struct {
+		file, reason, why string
+		again             string
+	}{
+		{fmt.Sprintf("antipode level %d\n", feature.Known+1), "version", later, ", nothing was changed here"},
+		{"antipode lev", "store", "the file level is damaged", "mend that, then: antipodectl node start " + name},
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(k.file), 0o600))
+		require.ErrorContains(t, c.admin.StartNode(t.Context(), South, 2), k.why)
+		n := node()
+		require.Equal(t, wire.Failed, n.State)
+		require.Contains(t, n.OutOfService, k.why)
+		require.True(t, strings.HasSuffix(n.OutOfService, k.again), n.OutOfService)
+		require.NotContains(t, n.OutOfService, "\n")
+		require.Equal(t, []string{fmt.Sprintf(`antipode_node_out_of_service{location="southcentralus",node="2",reason="%s"}`, k.reason)}, down())
+	}
+	require.NoError(t, c.admin.StopNode(t.Context(), South, 2))
+	require.Equal(t, wire.Stopped, node().State)
+	require.Empty(t, down())
+
+	require.NoError(t, c.servers[South].Stop())
+	require.ErrorContains(t, c.servers[South].Start(t.Context()), "the file level is damaged")
+	n := node()
+	require.Equal(t, wire.Failed, n.State)
+	require.True(t, strings.HasSuffix(n.OutOfService, "mend that, then: antipodectl location start southcentralus"), n.OutOfService)
+	require.Len(t, down(), 1)
+
+	// As the message says.
+	s, err := c.admin.Status(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "antipode level %d\n", s.Locations[0].Levels.Floor), 0o600))
+	require.NoError(t, c.servers[South].Start(t.Context()))
+	require.Empty(t, down())
+	require.Equal(t, wire.Running, node().State)
+	require.Empty(t, node().OutOfService)
 }
 
 // The status has the feature levels of both locations and of their nodes. What is finalized already is not raised again,

@@ -23,17 +23,19 @@ func (l *Location) Describe() (wire.Location, error) {
 	out.Clones = l.Clones()
 	stamp, stopped := l.Stamp()
 	for _, id := range l.o.Local {
-		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Stopped}
+		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Running}
+		if n.OutOfService = l.outOfService(stamp, id); n.OutOfService != "" {
+			n.State = wire.Failed
+		}
 		switch {
-		case stopped != nil:
-		case stamp.Node(id) != nil:
+		case stopped == nil && stamp.Node(id) != nil:
 			var err error
 			if n, err = l.describeNode(stamp, stamp.Node(id), n); err != nil {
 				return out, err
 			}
 			out.Warnings = stamp.Node(id).PlacementWarnings()
-		case stamp.Down(id) != nil:
-			n.State = wire.Failed
+		case n.State == wire.Running:
+			n.State = wire.Stopped
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
@@ -87,10 +89,6 @@ func (l *Location) state() wire.State {
 }
 
 func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
-	out.State = wire.Running
-	if n.Failed() != nil {
-		out.State = wire.Failed
-	}
 	out.DiskFull, out.SetAsideBytes = n.Room().Full(), n.Room().AsideBytes()
 	if offsets, off := n.Clocks(); off {
 		out.ClockOff = skew.Describe(offsets)

@@ -192,8 +192,9 @@ type Location struct {
 
 	// starting is the current step of Start, nil while Start does not run. startFailed is the
 	// error of the last Start, nil after a success.
-	starting, startFailed atomic.Pointer[string]
-	draining              atomic.Bool // see drain.go
+	starting    atomic.Pointer[string]
+	startFailed atomic.Pointer[error]
+	draining    atomic.Bool // see drain.go
 
 	mu  sync.Mutex // held by Start, Stop and Disconnect; guards the field below
 	pub *natsbus.Publisher
@@ -309,17 +310,16 @@ func (l *Location) Start(ctx context.Context) error {
 		return fmt.Errorf("%s %w", l.Subject(), ErrRuns)
 	}
 	defer l.starting.Store(nil)
-	err := l.start(ctx)
-	if err == nil {
+	failed := l.start(ctx)
+	if failed == nil {
 		l.startFailed.Store(nil)
 		return nil
 	}
-	why := err.Error()
-	l.startFailed.Store(&why)
+	l.startFailed.Store(&failed)
 	if l.bus.Load() != nil {
-		err = errors.Join(err, l.stop())
+		return errors.Join(failed, l.stop())
 	}
-	return err
+	return failed
 }
 
 func (l *Location) start(ctx context.Context) error {

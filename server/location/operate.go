@@ -51,7 +51,10 @@ func startNode(ctx context.Context, s *stamp.Stamp, id geo.NodeID) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.Start(id)
+	if err := s.Start(id); err != nil {
+		return unopened{id, err}
+	}
+	return nil
 }
 
 // StopNode stops a node of this process.

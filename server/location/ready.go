@@ -81,7 +81,7 @@ func (l *Location) notRunning() string {
 		what, again = l.Subject(), "antipodectl node start "+wire.NodeName(l.o.Name, l.o.Local[0])
 	}
 	if why := l.startFailed.Load(); why != nil {
-		return what + " failed to start (" + *why + "); start it with: " + again
+		return what + " failed to start (" + (*why).Error() + "); start it with: " + again
 	}
 	return what + " is stopped; start it with: " + again
 }

@@ -30,7 +30,8 @@ func (g *Gate) CheckFolder(fs vfs.FS, dir string) error {
 	digits, ok := strings.CutPrefix(strings.TrimSuffix(string(b), "\n"), filePrefix)
 	n, err := strconv.ParseUint(digits, 10, 32)
 	if !ok || err != nil {
-		return fmt.Errorf("%w: it has %q: copy it from another node of the location into %s", ErrFile, b, dir)
+		return fmt.Errorf("%w: %s has %q: copy it from another node of the location, or write the line %q, where N is the floor that antipodectl status -o json has",
+			ErrFile, fs.PathJoin(dir, fileName), b, filePrefix+"N")
 	}
 	if err := g.Check(Level(n)); err != nil {
 		return fmt.Errorf("%s: %w", dir, err)

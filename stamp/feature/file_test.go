@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -38,8 +39,13 @@ func TestFolder(t *testing.T) {
 
 	for _, damaged := range []string{"", "antipode level \n", "antipode level x\n", "antipode data 4\n", "antipode level 4294967296\n"} {
 		require.NoError(t, durable.Replace(fs, "n", "level", []byte(damaged)))
-		require.ErrorIs(t, NewGate(9).CheckFolder(fs, "n"), ErrFile, damaged)
+		err = NewGate(9).CheckFolder(fs, "n")
+		require.ErrorIs(t, err, ErrFile, damaged)
+		require.Equal(t, fmt.Sprintf("the file level is damaged: n/level has %q: copy it from another node of the location, "+
+			"or write the line \"antipode level N\", where N is the floor that antipodectl status -o json has", damaged), err.Error())
 	}
+	require.NoError(t, durable.Replace(fs, "n", "level", []byte("antipode level 4"))) // Without its line feed.
+	require.NoError(t, NewGate(4).CheckFolder(fs, "n"))
 }
 
 // Levels never fall, and each that this program knows has a name.

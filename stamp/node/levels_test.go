@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,8 +107,22 @@ func TestR4FloorStopsEarlierPrograms(t *testing.T) {
 	dir := s.o.Dir + "/" + Name("north", old)
 	require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode level 3\n")))
 	require.ErrorIs(t, s.Start(old), feature.ErrFloor)
-	require.NoError(t, durable.Replace(s.fss[old], dir, "level", b))
+
+	// A damaged one lets nobody in. The floor that the other nodes know mends it, and a level below that lets no earlier
+	// program in, since the state has the floor, too.
+	require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode lev")))
+	require.ErrorIs(t, s.Start(old), feature.ErrFile)
+	require.ErrorIs(t, s.Down(old), feature.ErrFile)
+	require.True(t, s.StaysDown(old))
+	s.known[old].Store(1)
+	require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode level 1\n")))
+	require.ErrorIs(t, s.Start(old), feature.ErrFloor)
+	s.known[old].Store(2)
+	floor := s.Node(old%3 + 1).Opts().Levels.Floor()
+	require.NoError(t, durable.Replace(s.fss[old], dir, "level", fmt.Appendf(nil, "antipode level %d\n", floor)))
 	s.start(old)
+	require.NoError(t, s.Down(old))
+	require.False(t, s.StaysDown(old))
 	s.same()
 	require.Empty(t, s.seen.reasons(ReplicaLost))
 	require.Empty(t, s.seen.reasons(StoreDamaged))

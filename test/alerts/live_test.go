@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -44,7 +45,9 @@ const (
 
 // stand is an antipode dev and a Prometheus that scrapes it.
 type stand struct {
-	dev  *devproc.Process
+	dev *devproc.Process
+	// data is its data folder.
+	data string
 	http *http.Client
 	url  string
 }
@@ -59,7 +62,9 @@ func startDev(t *testing.T) *stand {
 	require.NoError(t, err)
 	s := &stand{http: devproc.NewHTTPClient()}
 	t.Cleanup(s.http.CloseIdleConnections)
-	s.dev, err = devproc.Start(devproc.Config{Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, HTTP: s.http})
+	config := devproc.Config{Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, HTTP: s.http}
+	s.data = config.DataDir()
+	s.dev, err = devproc.Start(config)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -268,7 +273,17 @@ func TestAlertsFire(t *testing.T) {
 		s.fireAlert(t, "AntipodeInSyncBelowConfigured", map[string]string{"location": string(north), "range": strconv.Itoa(r), "severity": "warning"})
 	}
 	require.False(t, s.fires(t, "AntipodeInSyncBelowConfigured", map[string]string{"location": string(south)}))
+	require.False(t, s.fires(t, "AntipodeNodeOutOfService", nil), "an operator stopped it")
+
+	// Its folder is then of a later version.
+	level := filepath.Join(s.data, string(north), stopped, "level")
+	require.NoError(t, os.WriteFile(level, []byte("antipode level 99\n"), 0o600))
+	_, err := ctl.StartNode(t.Context(), stopped)
+	require.ErrorContains(t, err, "finalized at feature level 99")
+	s.fireAlert(t, "AntipodeNodeOutOfService", map[string]string{"location": string(north), "node": "2", "reason": "version", "severity": "warning"})
+	require.NoError(t, os.Remove(level))
 	must(ctl.StartNode(t.Context(), stopped))(t)
+	s.endAlert(t, "AntipodeNodeOutOfService")
 	s.endAlert(t, "AntipodeInSyncBelowConfigured")
 
 	must(ctl.CutLink(t.Context()))(t)
