@@ -21,34 +21,41 @@ func (u unopened) Unwrap() error { return u.error }
 
 // down returns why a node of this process is out of service, nil if it is not, and whether it stays so until it is
 // started. s is nil while the location is stopped: then a node is that its last start could not open.
-func (l *Location) down(s *stamp.Stamp, id geo.NodeID) (why error, stays bool) {
+func (l *Location) down(s *stamp.Stamp, id geo.NodeID) (stays bool, why error) {
 	if s == nil {
 		var u unopened
 		if failed := l.startFailed.Load(); failed != nil && l.starting.Load() == nil && errors.As(*failed, &u) && u.node == id {
-			return *failed, true
+			return true, *failed
 		}
-		return nil, false
+		return false, nil
 	}
 	if n := s.Node(id); n != nil && n.Failed() != nil {
-		return n.Failed(), false
+		return false, n.Failed()
 	}
-	return s.Down(id), s.StaysDown(id)
+	return s.StaysDown(id), s.Down(id)
 }
 
 // outOfService describes in one line why a node is out of service, and what to do; "" if it is not.
 func (l *Location) outOfService(s *stamp.Stamp, id geo.NodeID) string {
-	why, stays := l.down(s, id)
+	stays, why := l.down(s, id)
 	if why == nil {
 		return ""
 	}
+	start := "node start " + wire.NodeName(l.o.Name, id)
+	if s == nil && l.Whole() {
+		start = "location start " + string(l.o.Name)
+	}
+	return describeDown(why, stays, start)
+}
+
+// describeDown describes why a node is out of service, and what to do; start is the command that starts it.
+func describeDown(why error, stays bool, start string) string {
 	text := strings.ReplaceAll(why.Error(), "\n", "; ")
 	switch {
 	case errors.Is(why, feature.ErrLater): // It says what to do.
 		return text
-	case stays && s == nil && l.Whole():
-		return text + ": mend that, then: antipodectl location start " + string(l.o.Name)
 	case stays:
-		return text + ": mend that, then: antipodectl node start " + wire.NodeName(l.o.Name, id)
+		return text + ": mend that, then: antipodectl " + start
 	}
 	return text + ": it is opened again by itself, on a full disk once that has room"
 }
@@ -58,7 +65,7 @@ func (s samples) OutOfService() (out []metrics.DownSample) {
 	for _, l := range s.set {
 		stamp, _ := l.Stamp() // Nil while the location is stopped.
 		for _, id := range l.o.Local {
-			if why, _ := l.down(stamp, id); why != nil {
+			if _, why := l.down(stamp, id); why != nil {
 				reason := "store"
 				if errors.Is(why, feature.ErrLater) {
 					reason = "version"
