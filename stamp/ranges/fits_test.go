@@ -1,6 +1,7 @@
 package ranges
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,11 +20,11 @@ type chained struct {
 	b change.Builder
 }
 
-// record encodes record n of a stream behind prev. Its row is named row.
-func (c *chained) record(s geo.Stream, n geo.Seq, prev geo.Hash, row string) (*change.Record, []byte) {
+// record encodes record n of a stream behind prev. Its row is named for the kind and n.
+func (c *chained) record(s geo.Stream, n geo.Seq, prev geo.Hash, kind string) (*change.Record, []byte) {
 	r := &change.Record{
 		Service: geo.Table, Account: s.Account, Epoch: s.Epoch, Range: s.Range, Lane: s.Lane, Seq: n, Prev: prev,
-		CommitTime: 100 + geo.Timestamp(n), Partition: []byte("p"), Ops: []change.Op{{Row: []byte(row), Value: []byte("v")}},
+		CommitTime: 100 + geo.Timestamp(n), Partition: []byte("p"), Ops: []change.Op{{Row: fmt.Append(nil, kind, n), Value: []byte("v")}},
 	}
 	var b change.Builder
 	encoded, err := b.Record(r)
@@ -133,6 +134,58 @@ func TestR1GroupWhoseRecordsDoNotFollow(t *testing.T) {
 			require.Len(t, out.Records, int(c.at-2))
 			require.Equal(t, c.received, m.Cursor(there).Applied.Seq)
 			require.EqualValues(t, 100+max(c.at, c.received), after.Last)
+			_, written, err = store.Get([]byte("preceived3"))
+			require.NoError(t, err)
+			require.Equal(t, name == "the next received" || name == "two received", written, "a cursor alone sets no row (R14)")
+		})
+	}
+}
+
+// R1: a group takes effect only in the term in which it was evaluated, and on top of the group that was the last one then,
+// also where no record of it has a number.
+func TestR1GroupOfAnotherTermOrPredecessor(t *testing.T) {
+	last := change.GroupID{Term: 2, Number: 1}
+	for name, c := range map[string]struct {
+		id, pred  change.GroupID
+		term      uint64
+		effective bool
+	}{
+		"the next one":                 {change.GroupID{Term: 2, Number: 2}, last, 2, true},
+		"the first of a new term":      {change.GroupID{Term: 3, Number: 1}, last, 3, true},
+		"evaluated before its term":    {change.GroupID{Term: 2, Number: 2}, last, 3, false},
+		"evaluated after its term":     {change.GroupID{Term: 3, Number: 1}, last, 2, false},
+		"behind one that is not there": {change.GroupID{Term: 2, Number: 3}, change.GroupID{Term: 2, Number: 2}, 2, false},
+		"behind the one before":        {change.GroupID{Term: 2, Number: 2}, change.GroupID{}, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, store.Close()) }()
+			var out Applied
+			m, err := OpenMachine(4, store, func(a Applied) { out = a }, 1)
+			require.NoError(t, err)
+			apply := func(index, term uint64, id, pred change.GroupID) {
+				var b change.Builder
+				_, err := b.Record(&change.Record{
+					Service: geo.Table, Account: "alone", CommitTime: 90, Partition: fmt.Append(nil, "q", index), Ops: []change.Op{{Value: []byte("v")}},
+				})
+				require.NoError(t, err)
+				data := b.Finish(id, pred, 0)
+				require.NoError(t, m.Apply([]*pb.Entry{{Index: proto.Uint64(index), Term: proto.Uint64(term), Data: data}}))
+			}
+			apply(1, 2, last, change.GroupID{})
+			require.True(t, out.Effective)
+			apply(2, c.term, c.id, c.pred)
+			require.Equal(t, c.effective, out.Effective)
+			_, written, err := store.Get([]byte("q2"))
+			require.NoError(t, err)
+			require.Equal(t, c.effective, written)
+			want := last
+			if c.effective {
+				want = c.id
+			}
+			require.Equal(t, want, m.AppliedState().Group)
+			require.EqualValues(t, 2, m.AppliedState().Index)
 		})
 	}
 }

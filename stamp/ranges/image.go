@@ -84,8 +84,8 @@ type imaged struct {
 func (tx *Tx) AckedSinceImage(a geo.Account) change.Volume {
 	now := imaged{epoch: tx.Gate(a).Epoch}
 	now.acked, _ = tx.r.Machine.volumes(a, now.epoch)
-	since, known := tx.r.imaged[a]
-	if !known || since.epoch != now.epoch {
+	since := tx.r.imaged[a]
+	if since.epoch != now.epoch {
 		if tx.r.imaged == nil {
 			tx.r.imaged = map[geo.Account]imaged{}
 		}

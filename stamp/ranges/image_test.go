@@ -118,13 +118,18 @@ func TestR17AcknowledgedSinceTheLastStep(t *testing.T) {
 	for _, r := range records {
 		lengths = append(lengths, uint64(len(r)))
 	}
+	var waits change.Volume
 	acked := func() (v change.Volume) {
-		stamptest.Submit(t, s, st.Range, command(func(tx *ranges.Tx) { v = tx.AckedSinceImage("acct") }))
+		stamptest.Submit(t, s, st.Range, command(func(tx *ranges.Tx) {
+			require.Zero(t, tx.AckedSinceImage("other"))
+			v, waits = tx.AckedSinceImage("acct"), tx.Waiting("acct")
+		}))
 		return v
 	}
 	trim := func(upTo geo.Seq) { stamptest.Submit(t, s, st.Range, trims{st, []geo.Seq{upTo}}) }
 	trim(2)
 	require.Zero(t, acked())
+	stamptest.Submit(t, s, st.Range, command(func(tx *ranges.Tx) { require.Zero(t, tx.AckedSinceImage("later")) }))
 	trim(4)
 	require.Equal(t, change.Volume{Bytes: lengths[2] + lengths[3]}, acked())
 	require.Equal(t, change.Volume{Bytes: lengths[2] + lengths[3]}, acked(), "a question is no step")
@@ -132,6 +137,7 @@ func TestR17AcknowledgedSinceTheLastStep(t *testing.T) {
 	require.Zero(t, acked())
 	trim(5)
 	require.Equal(t, change.Volume{Bytes: lengths[4]}, acked())
+	require.Equal(t, change.Volume{Bytes: lengths[5]}, waits)
 
 	st.Epoch.Number = 2
 	gate := change.Gate{Epoch: st.Epoch, Role: change.RolePrimary, Open: true, Numbered: true}
@@ -139,6 +145,7 @@ func TestR17AcknowledgedSinceTheLastStep(t *testing.T) {
 	require.Zero(t, acked())
 	stamptest.Submit(t, s, st.Range, writes{1})
 	require.Zero(t, acked(), "it waits")
+	require.NotZero(t, waits)
 	records, err = s.Leader(st.Range).Machine.Outbox(st, 1, 1<<20)
 	require.NoError(t, err)
 	trim(1)
