@@ -39,7 +39,7 @@ func (s *scheduler) maintain() error {
 // Room is how much room the node's disk has, and what it keeps there of damaged stores.
 func (n *Node) Room() *room.Watch { return n.room }
 
-// flushState starts a flush when enough was applied since the last one, and the state store can take it without waiting.
+// flushState starts a flush when enough was applied since the last one.
 func (s *scheduler) flushState() error {
 	n := s.n
 	if s.flushing != nil {
@@ -55,7 +55,7 @@ func (s *scheduler) flushState() error {
 		since := r.Machine.AppliedState().Index - r.flushed
 		due = due || since >= n.o.FlushEntries || since > 0 && n.snapshots.FlushFreesLog(r.ID())
 	}
-	if !due || n.stores.pressed() {
+	if !due {
 		return nil
 	}
 	for _, r := range n.ranges {

@@ -34,11 +34,8 @@ func (s *scheduler) trimLogs() error {
 // trim reports the durable index of the range to its other nodes, if it changed or repeat is set,
 // and trims the log through the batch; trimmed reports whether it did.
 func (r *hostedRange) trim(batch state.LogBatch, repeat bool) (trimmed bool, err error) {
-	if r.reserved.Busy() || r.Replica().Installing() { // The state may be ahead of the log, or behind it.
-		return false, nil
-	}
 	own, err := r.Machine.DurableIndex()
-	if err != nil {
+	if err != nil || r.Replica().Installing() { // The state may be ahead of the log then.
 		return false, err
 	}
 	here := r.n.o.ID

@@ -41,6 +41,20 @@ func TestSlowedTakesWhatMakesRoom(t *testing.T) {
 	require.Len(t, r.queue, 2*groupCommands-groupCommands/2)
 }
 
+// The time is not closed while nothing more can be proposed: the command would wait, with another one in each interval.
+func TestNoTimeIsClosedBehindGroupsInFlight(t *testing.T) {
+	b := newBench(t)
+	b.r.o.CloseInterval = time.Second
+	now := time.Hour
+	b.r.inflight = make([]*group, inflightMax)
+	b.r.closeByTime(now)
+	require.Zero(t, b.r.lastClosed)
+	b.r.inflight = b.r.inflight[1:]
+	b.r.closeByTime(now)
+	require.Equal(t, now, b.r.lastClosed)
+	b.r.inflight = nil
+}
+
 // Waits add up, so that what is written in a time is what Slow allows, whatever the groups are like; only a tick's
 // worth of time without commands counts for later ones. What is not to be slowed does not wait.
 func TestSlowAddsUp(t *testing.T) {

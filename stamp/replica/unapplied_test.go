@@ -85,13 +85,14 @@ func TestPressedReplicaAppliesLater(t *testing.T) {
 func TestWhatWaitsIsAppliedFirst(t *testing.T) {
 	l := newPressedLone(t)
 	asked := 0
-	l.Replica.o.Pressed = func() bool { // It is eased while the pass goes on.
-		asked++
-		return asked == 1
-	}
 	l.append(1, 10, 6)
+	l.Replica.o.Pressed = func() bool { // It is eased in the pass in which both are to be applied.
+		asked++
+		return asked <= 2
+	}
 	l.append(1, 10, 7)
 	l.work()
+	require.Greater(t, asked, 2)
 	require.Equal(t, []uint64{6, 7}, l.m.indexes)
 }
 
@@ -138,8 +139,10 @@ func TestUnappliedIsBounded(t *testing.T) {
 // A snapshot replaces what waits to be applied: none of it is applied on top, and what follows the snapshot is.
 func TestSnapshotReplacesWhatWaits(t *testing.T) {
 	l := newPressedLone(t)
-	l.append(3, 3<<20, 8) // More than Raft gives out at once.
+	l.append(1, 5<<20, 6) // As much as Raft gives out before it is applied.
 	require.NotEmpty(t, l.unapplied.messages)
+	l.Tick(l.now)
+	require.NotZero(t, l.unapplied.ticks)
 	l.pressed = false // At the very moment.
 	m := message(pb.MsgSnap, 2, 3, 0)
 	m.Snapshot = SnapshotOf(geo.EntryID{Term: 3, Index: 20}, FirstMembers([]geo.NodeID{1, 2, 3}))
@@ -147,6 +150,8 @@ func TestSnapshotReplacesWhatWaits(t *testing.T) {
 	require.True(t, l.taken.installed)
 	require.Empty(t, l.m.indexes)
 	require.EqualValues(t, 20, l.Applied())
+	l.Tick(l.now)
+	require.Zero(t, l.unapplied.ticks)
 	l.append(2, 10, 22)
 	require.Equal(t, []uint64{21, 22}, l.m.indexes)
 }
@@ -213,4 +218,5 @@ func TestStalledLeader(t *testing.T) {
 		f.Tick(f.now)
 	}
 	require.Nil(t, f.Stalled(), "it follows")
+	require.Equal(t, 2*wait, f.unapplied.ticks)
 }

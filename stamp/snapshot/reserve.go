@@ -33,9 +33,6 @@ func (v *Reservation) Free() {
 	delete(v.m.incoming, v.id)
 }
 
-// Busy reports whether what Apart began goes on. It is false for nil.
-func (v *Reservation) Busy() bool { return v != nil && v.busy }
-
 // Apart runs f, which may take long, apart from the scheduler, and then done on the scheduler with the error of f. The
 // range is reserved until then. An error of done takes the node out of service.
 func (v *Reservation) Apart(f func() error, done func(error) error) {

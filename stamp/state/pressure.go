@@ -14,7 +14,7 @@ import (
 const (
 	// memTablesMax is how many memtables there may be: one is written, the others wait for their flush.
 	memTablesMax = 4
-	// levelFilesMax is how many files may be over each other in level 0.
+	// levelFilesMax is how many files over each other level 0 may have.
 	levelFilesMax = 32
 	// lookBytes is after how many bytes that were written the store is looked at again.
 	lookBytes = 1 << 20

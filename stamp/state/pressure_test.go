@@ -59,7 +59,7 @@ func TestPressedWhileNothingIsFlushed(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, written*len(row), (memTablesMax-2)*memTable, "it takes what may be in memory")
 	require.LessOrEqual(t, s.db.Metrics().MemTable.Size, uint64(memTablesMax+1)*memTable)
-	for i := range 4 { // What others write meanwhile has room.
+	for i := range 2 * memTable / len(row) { // What others write meanwhile has room.
 		write(t, s, set(fmt.Sprint("other", i), row))
 	}
 	require.True(t, s.Pressed())
