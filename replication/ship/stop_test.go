@@ -151,9 +151,15 @@ func TestR11StopEndsOnceItIsPassed(t *testing.T) {
 	first, ok, err := r.leader().Machine.OutboxAt(st, 1)
 	require.NoError(t, err)
 	require.True(t, ok)
+	committing := func() bool {
+		r.ship.mu.Lock()
+		defer r.ship.mu.Unlock()
+		return r.ship.stops.committing
+	}
 	for _, why := range []change.StopReason{change.StopVersion, change.StopPoison} {
 		at := StreamCursor{Stream: st, Head: first.Head, Stop: why}
 		r.requireStopped(at, why)
+		require.Eventually(t, func() bool { return !committing() }, time.Minute, time.Millisecond)
 		for _, c := range []StreamCursor{
 			at, {Stream: st, Head: head, Stop: why}, {Stream: st, Head: first.Head}, {Stream: st, Head: geo.Head{Seq: 2, Hash: 22}}, {Stream: st, Head: geo.Head{Seq: 9, Hash: 99}},
 		} {
@@ -161,10 +167,7 @@ func TestR11StopEndsOnceItIsPassed(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, got[0].Stopped, "%+v", c)
 			if c.Stop == why {
-				r.ship.mu.Lock()
-				committing := r.ship.stops.committing
-				r.ship.mu.Unlock()
-				require.False(t, committing, "nothing is to be decided")
+				require.False(t, committing(), "nothing is to be decided")
 			}
 		}
 		// A command that ended the stop would be before this one.
