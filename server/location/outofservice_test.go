@@ -11,8 +11,8 @@ import (
 	"antipode/stamp/feature"
 )
 
-// What is said of a node that is out of service is one line that ends with what to do; where nobody has to do anything, it
-// says that.
+// What is said of a node that is out of service is one line that ends with what to do; or with that
+// nobody has to do anything.
 func TestDescribeDown(t *testing.T) {
 	disk := errors.Join(fmt.Errorf("flush: %w", syscall.EIO), errors.New("close: later"))
 	const start = "node start north-2"
