@@ -44,21 +44,16 @@ func (m *Machine) applyMembers(batch *state.Batch, e *pb.Entry) error {
 // redoBytes is about how much of the log is applied at once.
 const redoBytes = 4 << 20
 
-// Redo applies every entry of the log that follows the state, for a recovery, committed or not. It may be called by any
-// goroutine while the replica takes no part: no command here waits for one of them. It does nothing if the log begins
-// after the next one, as the log of an untrusted replica may.
+// Redo applies every entry of the log that follows the state, for a recovery, committed or not: see replica.EndOf. It may be
+// called by any goroutine while the replica takes no part: no command here waits for one of them.
 func (r *Range) Redo(log state.RangeLog) error {
 	m := r.Machine
-	first, err := log.FirstIndex()
+	last, _, err := replica.EndOf(log, m.AppliedState().EntryID)
 	if err != nil {
 		return err
 	}
-	last, err := log.LastIndex()
-	if err != nil {
-		return err
-	}
-	for at := m.AppliedState().Index + 1; at >= first && at <= last; at = m.AppliedState().Index + 1 {
-		entries, err := log.Entries(at, last+1, redoBytes)
+	for at := m.AppliedState().Index + 1; at <= last.Index; at = m.AppliedState().Index + 1 {
+		entries, err := log.Entries(at, last.Index+1, redoBytes)
 		if err != nil {
 			return err
 		}

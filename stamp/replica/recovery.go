@@ -56,9 +56,10 @@ func (r Recovery) String() string {
 	return fmt.Sprintf("recovery %d, from node %d", r>>survivorBits, r&survivorMax)
 }
 
-// EndOf returns the last entry that a replica which has applied some can keep in a recovery: that of its log, unless the log
-// begins above what follows the state, as that of an untrusted replica may. commit is up to where it knows entries to be
-// committed.
+// EndOf returns the last entry that a replica which has applied some can keep in a recovery: that of its log if the log
+// follows the state. It does not if it begins above what comes next, or has another entry where the state ends, as that of
+// an untrusted replica may: a snapshot had replaced the state, and the replica was lost before it began a new log. commit is
+// up to where the replica knows entries to be committed.
 func EndOf(log state.RangeLog, applied geo.EntryID) (last geo.EntryID, commit uint64, err error) {
 	hs, _, err := log.InitialState()
 	if err != nil {
@@ -71,6 +72,9 @@ func EndOf(log state.RangeLog, applied geo.EntryID) (last geo.EntryID, commit ui
 	}
 	end, err := log.LastIndex()
 	if err != nil || first > applied.Index+1 || end <= applied.Index {
+		return applied, commit, err
+	}
+	if term, err := log.Term(applied.Index); err != nil || term != applied.Term {
 		return applied, commit, err
 	}
 	term, err := log.Term(end)
