@@ -100,11 +100,11 @@ type Reform struct {
 	Floor geo.Timestamp
 }
 
-// Wiped comes once Wipe is carried out, Reformed once ReformState is. Other events may come in between.
-type (
-	Wiped    struct{}
-	Reformed struct{}
-)
+// Wiped comes once Wipe is carried out. Other events may come in between.
+type Wiped struct{}
+
+// Reformed comes once ReformState is carried out. Other events may come in between.
+type Reformed struct{}
 
 func (Opened) isEvent()              {}
 func (Join) isEvent()                {}

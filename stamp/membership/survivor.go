@@ -35,6 +35,8 @@ type Survey struct {
 	Leads   bool
 	// Follows: a message of the range's leader came within an election timeout.
 	Follows bool `json:",omitempty"`
+	// Recovering: the node re-forms the range from the replica at this moment.
+	Recovering bool `json:",omitempty"`
 	// Taken and Ran are when the survey was given, in the node's monotonic time, which counts suspension (R5), and in
 	// its running time, which leaves out its pauses. Zero from a version without them.
 	Taken, Ran time.Duration `json:",omitempty"`
@@ -81,6 +83,11 @@ func Survivor(all []Survey, untrusted bool) (best Survey, as replica.Recovery, e
 	last := replica.Recovery(0)
 	for _, v := range all {
 		last = max(last, replica.RecoveryOf(v.Replica))
+	}
+	for _, v := range all {
+		if v.Recovering && replica.RecoveryOf(v.Replica) == last {
+			return Survey{}, 0, fmt.Errorf("%w: node %d re-forms the range already: wait until that has ended", ErrChanged, v.Node)
+		}
 	}
 	// A replica of an earlier recovery was retired, whether it knows that or not.
 	trusted := slices.DeleteFunc(slices.Clone(all), func(v Survey) bool {

@@ -23,6 +23,11 @@ func TestSurvivor(t *testing.T) {
 		return Survey{Node: n, Replica: once.None() + geo.ReplicaID(n), Trusted: trusted, Term: 2, Index: index, Members: once.Members()}
 	}
 	gone := Survey{Node: 2, Replica: once.None(), Term: 9, Index: 90, Members: first}
+	recovering := reformed(1, false, 20)
+	recovering.Recovering = true
+	second, err := once.Next(2)
+	require.NoError(t, err)
+	twice := Survey{Node: 2, Replica: second.Members().List[0].ID, Trusted: true, Term: 3, Index: 10, Members: second.Members()}
 	for name, c := range map[string]struct {
 		all       []Survey
 		untrusted bool
@@ -40,6 +45,8 @@ func TestSurvivor(t *testing.T) {
 		"a leader that lost the others":          {all: []Survey{{Node: 1, Replica: 1, Trusted: true, Leads: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
 		"one that follows a leader":              {all: []Survey{{Node: 1, Replica: 1, Trusted: true, Follows: true, Term: 5, Index: 10, Members: first}}, err: ErrQuorum},
 		"nobody":                                 {err: ErrNoSurvivor, untrusted: true},
+		"one that re-forms the range":            {all: []Survey{recovering, of(3, false, 5, 30)}, err: ErrChanged, untrusted: true},
+		"one that re-formed it, and is retired":  {all: []Survey{recovering, twice}, err: ErrQuorum},
 		"a survivor of before is a quorum":       {all: []Survey{reformed(1, true, 20), of(2, true, 5, 30), of(3, true, 5, 30)}, err: ErrQuorum},
 		"retired ones are not trusted":           {all: []Survey{gone, of(3, true, 5, 30)}, err: ErrNoSurvivor},
 		"data of the later recovery comes first": {all: []Survey{reformed(1, false, 20), gone, of(3, true, 5, 30)}, want: 1, untrusted: true},

@@ -150,7 +150,9 @@ func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
 	as := s.phase(id).Recovery()
 	s.requireBlobsFollow(id)
 	_, err := s.Recover(context.Background(), testRange, false, nil)
-	require.ErrorIs(t, err, membership.ErrNoSurvivor)
+	require.ErrorIs(t, err, membership.ErrChanged)
+	_, err = s.Recover(context.Background(), testRange, true, nil)
+	require.ErrorContains(t, err, "re-forms the range already", "one that lost data would retire it")
 	survey, err := s.Node(id).Survey(t.Context(), testRange)
 	require.NoError(t, err)
 	require.False(t, survey.Trusted)
@@ -164,4 +166,40 @@ func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
 	s.same()
 	s.requireRows(0, 40, "a")
 	require.Equal(t, as, s.Leader(testRange).Machine.Members().Recovery())
+}
+
+// The operator of a recovery that a later one retires meanwhile gets an error.
+func TestRecoveryThatIsRetired(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
+	s.write(0, 40, "a")
+	id := s.follower()
+	fs := s.gated(id, true)
+	s.same()
+	for _, other := range s.Nodes() {
+		if other != id {
+			s.lose(other)
+		}
+	}
+	recovered := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*electionWait)
+		defer cancel()
+		for { // It may have led, and steps down.
+			_, err := s.Recover(ctx, testRange, false, nil)
+			if again := errors.Is(err, membership.ErrQuorum) || errors.Is(err, membership.ErrChanged) && s.phase(id).Phase == membership.Member; !again {
+				recovered <- err
+				return
+			}
+		}
+	}()
+	<-fs.came
+	require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Recovering }, 3*electionWait, time.Millisecond)
+	later, err := s.phase(id).Recovery().Next(id%3 + 1)
+	require.NoError(t, err)
+	s.Node(id).Receive([]Envelope{{From: id%3 + 1, Range: testRange, Report: membership.RecoveryReport{Recovery: later}}})
+	require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Lost }, 3*electionWait, time.Millisecond)
+	fs.open()
+	err = <-recovered
+	require.ErrorIs(t, err, membership.ErrChanged)
+	require.ErrorContains(t, err, "has retired it")
 }

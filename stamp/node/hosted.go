@@ -103,7 +103,11 @@ func (r *hostedRange) apart(f, done func() error, ended membership.Event) error 
 	r.reserved.Apart(f, func(err error) error {
 		err = finish(err)
 		if r.reformed != nil {
-			r.reformed <- err
+			result := err
+			if err == nil && r.membership.Identity().Phase != membership.Member {
+				result = fmt.Errorf("the replica on node %d %w: a later recovery has retired it", r.n.o.ID, membership.ErrChanged)
+			}
+			r.reformed <- result
 			r.reformed = nil
 		}
 		return err

@@ -59,7 +59,7 @@ func (n *Node) Reform(ctx context.Context, id geo.RangeID, from membership.Surve
 func (r *hostedRange) survey() (s membership.Survey, err error) {
 	d, rep, applied := r.membership.Identity(), r.Replica(), r.Machine.AppliedState()
 	s = membership.Survey{
-		Node: r.n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(),
+		Node: r.n.o.ID, Replica: d.Replica, Trusted: d.Phase == membership.Member && rep.Lost() == nil, Leads: rep.IsLeader(), Recovering: d.Phase == membership.Recovering,
 		Follows: rep.FollowsLeader(), Taken: r.n.o.Clock.Mono(), Ran: r.n.scheduler.running.Time(), Members: r.Machine.Members(),
 	}
 	if !s.Trusted {
@@ -89,7 +89,7 @@ func (r *hostedRange) reform(
 	}
 	reserved := n.snapshots.Reserve(r.ID())
 	if reserved == nil {
-		return fmt.Errorf("node %d receives a snapshot of the range: try again", n.o.ID), nil
+		return fmt.Errorf("node %d receives a snapshot of the range, or replaces its data: try again", n.o.ID), nil
 	}
 	defer reserved.Free()
 	r.reserved, r.reformed = reserved, reformed

@@ -214,7 +214,8 @@ func (p *Pass) Apply(led bool) {
 				w.r.replayed++
 			}
 		}
-		w.r.applied, w.r.appliedTerm, w.r.unapplied.ticks = last.GetIndex(), last.GetTerm(), 0
+		w.r.applied, w.r.appliedTerm = last.GetIndex(), last.GetTerm()
+		w.r.unapplied.applied(entries)
 		w.r.behind.Store(w.r.leads && w.r.rn.BasicStatus().GetCommit() > w.r.applied)
 		w.r.answerAll(p, w.m)
 	}

@@ -242,7 +242,7 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 	}
 	switch m.GetType() {
 	case pb.MsgApp:
-		if len(m.GetEntries()) > 0 && r.overfull() {
+		if len(m.GetEntries()) > 0 && r.overfull(m.GetEntries()) {
 			return
 		}
 	case pb.MsgTimeoutNow: // The leader transfers leadership; a replica that promised not to campaign does not.

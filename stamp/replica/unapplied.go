@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"math"
-
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
@@ -13,12 +11,12 @@ import (
 //
 //	memory   Raft gives out 4 MiB of entries, and one more, until they are applied
 //	log      a leader proposes no more than a few groups ahead of what it has applied. A follower takes
-//	         unappliedBytesMax of entries; then it leaves the in-sync set, as one that does not answer
+//	         unappliedBytesMax of entries meanwhile; then it leaves the in-sync set, as one that does not answer
 //	reads    wait, at the leader and at followers, for what may have been acknowledged (R5)
 //	writes   wait for their result. A leader that applies nothing for stalledElections leaves, if it can
 
 const (
-	// unappliedBytesMax is how much of the log may wait to be applied when the replica takes more entries.
+	// unappliedBytesMax is how many bytes of entries a replica takes while some wait to be applied, and one message.
 	unappliedBytesMax = 64 << 20
 	// stalledElections is for how many election timeouts a leader may apply nothing of what waits. One whose
 	// scheduler stood still would lose its leadership after one, and a flush on a slow disk takes a second or two.
@@ -31,6 +29,8 @@ type unapplied struct {
 	messages []*pb.Message
 	// ticks is for how many ticks some wait and none is applied.
 	ticks int
+	// first to last are the entries that were taken while some waited. bytes is what those take that are not applied.
+	first, last, bytes uint64
 }
 
 func (r *Replica) pressed() bool { return r.o.Pressed != nil && r.o.Pressed() }
@@ -58,14 +58,38 @@ func (r *Replica) tickUnapplied() {
 	}
 }
 
-// overfull reports whether so much of the log waits to be applied that no more entries are taken: Raft sends them again.
-func (r *Replica) overfull() bool {
-	if len(r.unapplied.messages) == 0 {
+// overfull counts entries that the leader sends while some wait, and reports whether so much was taken meanwhile that no more
+// is: Raft sends them again.
+func (r *Replica) overfull(entries []*pb.Entry) bool {
+	u := &r.unapplied
+	if len(u.messages) == 0 {
+		u.first, u.last, u.bytes = 0, 0, 0
 		return false
 	}
-	_, all := r.o.Log.UpTo(math.MaxUint64)
-	_, applied := r.o.Log.UpTo(r.applied)
-	return all-applied >= unappliedBytesMax
+	if u.bytes >= unappliedBytesMax {
+		return true
+	}
+	for _, e := range entries {
+		if e.GetIndex() <= u.last {
+			continue // It came before.
+		}
+		if u.first == 0 {
+			u.first = e.GetIndex()
+		}
+		u.last = e.GetIndex()
+		u.bytes += uint64(len(e.GetData()))
+	}
+	return false
+}
+
+// applied takes off what was applied.
+func (u *unapplied) applied(entries []*pb.Entry) {
+	u.ticks = 0
+	for _, e := range entries {
+		if u.first != 0 && e.GetIndex() >= u.first && e.GetIndex() <= u.last {
+			u.bytes -= min(u.bytes, uint64(len(e.GetData())))
+		}
+	}
 }
 
 // Stalled returns the nodes of the in-sync replicas if this one leads and has applied nothing for so long that another one

@@ -45,7 +45,10 @@ func (s *Store) Pressed() bool {
 		return false
 	}
 	p.asked.Store(true)
-	return s.near() // A look that ended in between has called nobody back.
+	if p.over.Load() && p.eased.Load() { // What ended in between has called nobody back, nor has a look.
+		s.lookSoon()
+	}
+	return s.near()
 }
 
 // near reports whether the last look found the store at a bound, or is too long ago.

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) { os.Exit(devproc.Main(m)) }
 // Bounds of the server under attack, whatever the machine's speed.
 const (
 	// growthMax is of the resident memory above that of the quiet time, in bytes: an account's half of the bounds
-	// of bodies and of answers, of tables, of blobs and of queues, of 64 MiB each, and as much for the
+	// of bodies and of answers, of tables, of blobs and of queues, of 64 MiB each (of the 256 MiB of tables' answers these clients take no more), and as much for the
 	// buffers of the connections and for what the stores cache of what is read.
 	growthMax = (192 + 192) << 20
 	filesMax  = 600 // open files above those of the quiet time: a connection each, and its hop
