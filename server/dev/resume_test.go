@@ -13,33 +13,37 @@ import (
 	"antipode/stats"
 )
 
-// R11: a stream that stopped at both ends for a record of a later version goes on by itself, with all that waited, once the
-// receiving location was started with a program that knows it, as after its upgrade.
-func TestR11StreamGoesOnByItself(t *testing.T) {
-	c := startFaulty(t)
+// oneStream starts a cluster with one stream, of a table, whose changes up to its head have arrived.
+func oneStream(t *testing.T) (c *Cluster, st geo.Stream, at geo.Head) {
+	t.Helper()
+	c = startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "before")
 	eventually(t, "a value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "before" })
-	table := geo.FirstRange(geo.Table)
-	var st geo.Stream
-	heads, _ := c.locations[North].Leader(table).Machine.Heads()
-	for st = range heads {
+	heads, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
+	for st, at = range heads {
 		require.Equal(t, geo.Account("northacct"), st.Account)
 	}
+	return c, st, at
+}
+
+// R11: a stream that stopped at both ends for a record of a later version goes on by itself, with all that waited, once the
+// receiving location was started with a program that knows it, as after its upgrade.
+func TestR11StreamGoesOnByItself(t *testing.T) {
+	c, st, at := oneStream(t)
 	stop := func(l geo.Location, why change.Stop) {
-		require.NoError(t, c.locations[l].Submit(t.Context(), table, stopByHand{st, why}))
+		require.NoError(t, c.locations[l].Submit(t.Context(), st.Range, stopByHand{st, why}))
 	}
 	stop(South, change.Stop{Reason: change.StopVersion})
 	eventually(t, "the receiver sees the stop", func() bool { return tableStats(c, South, "northacct").Reason == stats.Version })
 	put(t, c, "northacct", "k", "waits")
 	put(t, c, "northacct", "k", "waits, too")
-	at := heads[st]
-	next, err := c.locations[North].Leader(table).Machine.Outbox(st, at.Seq+1, 1)
+	next, err := leaderOf(c, North, st.Range).Machine.Outbox(st, at.Seq+1, 1)
 	require.NoError(t, err)
 	require.Len(t, next, 1)
 	stop(South, change.Stop{Reason: change.StopVersion, Here: at, There: geo.Head{Seq: at.Seq + 1, Hash: change.HashOf(next[0])}})
 	stopped := func(l geo.Location) bool {
-		why, _ := c.locations[l].Leader(table).Machine.Stopped(st)
+		why, _ := leaderOf(c, l, st.Range).Machine.Stopped(st)
 		return why.Reason == change.StopVersion
 	}
 	eventually(t, "the source stops it, too", func() bool { return stopped(North) })
@@ -60,19 +64,10 @@ func TestR11StreamGoesOnByItself(t *testing.T) {
 // R11: a stream that stopped at both ends for a record of a later version goes on, with all that waited, when
 // an operator ends the stops; one that is forked does not.
 func TestR11ResumedStreamGoesOn(t *testing.T) {
-	c := startFaulty(t)
-	createTable(t, c, "northacct")
-	put(t, c, "northacct", "k", "before")
-	eventually(t, "a value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "before" })
-	table := geo.FirstRange(geo.Table)
-	var st geo.Stream
-	heads, _ := leaderOf(c, North, table).Machine.Heads()
-	for st = range heads {
-		require.Equal(t, geo.Account("northacct"), st.Account)
-	}
+	c, st, _ := oneStream(t)
 	stop := func(why change.StopReason) {
 		for _, l := range []geo.Location{South, North} {
-			require.NoError(t, c.locations[l].Submit(t.Context(), table, stopByHand{st, change.Stop{Reason: why}}))
+			require.NoError(t, c.locations[l].Submit(t.Context(), st.Range, stopByHand{st, change.Stop{Reason: why}}))
 		}
 	}
 	stop(change.StopVersion)

@@ -119,27 +119,26 @@ func TestNodeIsClosedWhileItWipes(t *testing.T) {
 	require.Equal(t, next, s.phase(id).Replica)
 }
 
-// While a range is re-formed from a replica, as an operator requested, its node goes on in its other ranges, and the
-// operator waits. Nobody re-forms the range a second time from there meanwhile.
-func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
+// recovering loses all replicas but that of a follower, id, and begins a recovery from it, which waits for the disk.
+func recovering(t *testing.T) (s *snapStamp, id geo.NodeID, fs *gatedFS, recovered chan error) {
+	s = newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
 	s.openBlobs()
 	s.write(0, 40, "a")
-	id := s.follower()
-	fs := s.gated(id, true)
+	id = s.follower()
+	fs = s.gated(id, true)
 	s.same()
 	for _, other := range s.Nodes() {
 		if other != id {
 			s.lose(other)
 		}
 	}
-	recovered := make(chan error, 1)
+	recovered = make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*electionWait)
 		defer cancel()
 		for { // It may have led, and steps down.
 			_, err := s.Recover(ctx, testRange, false, nil)
-			if again := errors.Is(err, membership.ErrQuorum) || errors.Is(err, membership.ErrChanged); !again {
+			if again := errors.Is(err, membership.ErrQuorum) || errors.Is(err, membership.ErrChanged) && s.phase(id).Phase == membership.Member; !again {
 				recovered <- err
 				return
 			}
@@ -147,6 +146,13 @@ func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
 	}()
 	<-fs.came
 	require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Recovering }, 3*electionWait, time.Millisecond)
+	return s, id, fs, recovered
+}
+
+// While a range is re-formed from a replica, as an operator requested, its node goes on in its other ranges, and the
+// operator waits. Nobody re-forms the range a second time from there meanwhile.
+func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
+	s, id, fs, recovered := recovering(t)
 	as := s.phase(id).Recovery()
 	s.requireBlobsFollow(id)
 	_, err := s.Recover(context.Background(), testRange, false, nil)
@@ -170,30 +176,7 @@ func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
 
 // The operator of a recovery that a later one retires meanwhile gets an error.
 func TestRecoveryThatIsRetired(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
-	s.write(0, 40, "a")
-	id := s.follower()
-	fs := s.gated(id, true)
-	s.same()
-	for _, other := range s.Nodes() {
-		if other != id {
-			s.lose(other)
-		}
-	}
-	recovered := make(chan error, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*electionWait)
-		defer cancel()
-		for { // It may have led, and steps down.
-			_, err := s.Recover(ctx, testRange, false, nil)
-			if again := errors.Is(err, membership.ErrQuorum) || errors.Is(err, membership.ErrChanged) && s.phase(id).Phase == membership.Member; !again {
-				recovered <- err
-				return
-			}
-		}
-	}()
-	<-fs.came
-	require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Recovering }, 3*electionWait, time.Millisecond)
+	s, id, fs, recovered := recovering(t)
 	later, err := s.phase(id).Recovery().Next(id%3 + 1)
 	require.NoError(t, err)
 	s.Node(id).Receive([]Envelope{{From: id%3 + 1, Range: testRange, Report: membership.RecoveryReport{Recovery: later}}})
