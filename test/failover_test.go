@@ -33,9 +33,9 @@ func TestOldClientAcrossFailovers(t *testing.T) {
 	r := d.startReader(ctx, npmFolder(t, "old-failover.cjs"))
 	r.send("go on")
 
-	d.failover(ctx, admin.Failover{Type: admin.FailoverPlanned}, south)
+	failover(t, d.Admin(), admin.Failover{Type: admin.FailoverPlanned}, south)
 	r.send("go on")
-	d.failover(ctx, admin.Failover{Type: admin.FailoverPlanned}, north)
+	failover(t, d.Admin(), admin.Failover{Type: admin.FailoverPlanned}, north)
 	r.send("go on")
 
 	for number := range 3 {
@@ -43,29 +43,33 @@ func TestOldClientAcrossFailovers(t *testing.T) {
 	}
 	r.send("go on")
 	r.send("alternate")
-	d.failover(ctx, admin.Failover{Type: admin.FailoverUnplanned, To: south}, south)
+	failover(t, d.Admin(), admin.Failover{Type: admin.FailoverUnplanned, To: south}, south)
 	r.send("go on")
 	d.start()
 	r.send("go on")
 	r.end()
 }
 
-// failover asks for a failover of the account and waits until it is at a location.
-func (d *deployment) failover(ctx context.Context, f admin.Failover, to geo.Location) {
-	d.t.Helper()
+// failover asks for a failover of the account and waits until it is at a location, and a planned one is over. It asks again
+// while the locations do not know yet that one of them has gone, or has followed the last failover.
+func failover(t *testing.T, ctl *admin.Client, f admin.Failover, to geo.Location) {
+	t.Helper()
 	begun := false
-	eventually(d.t, clusterWait, "the account is at "+string(to), func(ctx context.Context) error {
-		if !begun { // The location that has followed the last failover may not have ended it yet.
-			if _, err := d.Admin().UpdateAccount(ctx, rest.DevAccount, admin.UpdateAccount{Failover: &f}); err != nil {
+	eventually(t, clusterWait, "the account is at "+string(to), func(ctx context.Context) error {
+		a, err := ctl.Account(ctx, rest.DevAccount)
+		if err != nil {
+			return err
+		}
+		if !begun && a.Primary != to && a.Operation == "" { // What was in doubt may have begun.
+			if _, err := ctl.UpdateAccount(ctx, rest.DevAccount, admin.UpdateAccount{Failover: &f}); err != nil {
 				return err
 			}
 			begun = true
 		}
-		a, err := d.Admin().Account(ctx, rest.DevAccount)
-		if err == nil && (a.Primary != to || f.Type == admin.FailoverPlanned && a.Operation != "") {
-			err = fmt.Errorf("it is at %s: %s", a.Primary, a.Operation)
+		if a.Primary != to || f.Type == admin.FailoverPlanned && a.Operation != "" {
+			return fmt.Errorf("it is at %s: %s", a.Primary, a.Operation)
 		}
-		return err
+		return nil
 	})
 }
 

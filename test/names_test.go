@@ -160,25 +160,8 @@ func TestBINDFollowsFailovers(t *testing.T) {
 			}
 		}
 	}
-	move := func(f admin.Failover, to geo.Location) {
-		t.Helper()
-		begun := false
-		eventually(t, clusterWait, "the account is at "+string(to), func(ctx context.Context) error {
-			if !begun { // The location may not know yet that the other one has gone, or has followed.
-				if _, err := ctl.UpdateAccount(ctx, rest.DevAccount, admin.UpdateAccount{Failover: &f}); err != nil {
-					return err
-				}
-				begun = true
-			}
-			a, err := ctl.Account(ctx, rest.DevAccount)
-			if err == nil && a.Primary != to {
-				err = fmt.Errorf("it is at %s: %s", a.Primary, a.Operation)
-			}
-			return err
-		})
-	}
 	lead(north, south, 1)
-	move(admin.Failover{Type: admin.FailoverPlanned}, south)
+	failover(t, ctl, admin.Failover{Type: admin.FailoverPlanned}, south)
 	lead(south, north, 2)
 
 	_, err := ctl.StopLocation(t.Context(), north)
@@ -196,7 +179,7 @@ func TestBINDFollowsFailovers(t *testing.T) {
 	_, err = ctl.StopLocation(t.Context(), south)
 	require.NoError(t, err)
 	goOn(south, north, 2)
-	move(admin.Failover{Type: admin.FailoverUnplanned, To: north}, north)
+	failover(t, ctl, admin.Failover{Type: admin.FailoverUnplanned, To: north}, north)
 	lead(north, south, 3)
 	goOn(north, south, 3)
 }

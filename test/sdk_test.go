@@ -2,12 +2,10 @@ package test
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
@@ -37,13 +35,9 @@ func endpoint(p *devproc.Process, st style, s geo.Service, secondary bool) strin
 	return fmt.Sprintf("http://127.0.0.1:%d/%s", port, label)
 }
 
-// clientOptions sends through the tests' dialer, and again only what was answered with 503: nothing happened, as while a range
-// elects a leader on a starved machine. A repeated write whose outcome is unknown would hide what the first one did.
+// clientOptions sends through the tests' dialer.
 func clientOptions(p *devproc.Process) azcore.ClientOptions {
-	return azcore.ClientOptions{Transport: p.HTTP, Retry: policy.RetryOptions{
-		MaxRetries: 30, RetryDelay: poll, MaxRetryDelay: time.Second,
-		ShouldRetry: func(a *http.Response, _ error) bool { return a != nil && a.StatusCode == http.StatusServiceUnavailable },
-	}}
+	return azcore.ClientOptions{Transport: p.HTTP, Retry: rest.RetryBusy()}
 }
 
 // requireCode requires that an SDK call failed with this status and code.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"antipode/geo"
+	"antipode/test/rest"
 )
 
 // sdkTable is the official client of northacct's table tbl; suffix addresses the
@@ -26,7 +27,7 @@ func sdkTable(t *testing.T, c *Cluster, suffix string) *aztables.Client {
 	cred, err := aztables.NewSharedKeyCredential("northacct", base64.StdEncoding.EncodeToString(key64))
 	require.NoError(t, err)
 	svc, err := aztables.NewServiceClientWithSharedKey("http://"+c.gateway.Of(geo.Table)+"/northacct"+suffix, cred, &aztables.ClientOptions{
-		ClientOptions: azcore.ClientOptions{Transport: http.DefaultClient, Retry: retryBusy()},
+		ClientOptions: azcore.ClientOptions{Transport: http.DefaultClient, Retry: rest.RetryBusy()},
 	})
 	require.NoError(t, err)
 	return svc.NewClient("tbl")

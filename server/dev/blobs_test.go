@@ -24,6 +24,7 @@ import (
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/stamp/ranges"
+	"antipode/test/rest"
 )
 
 const (
@@ -61,7 +62,7 @@ func startBlobTest(t *testing.T) *blobTest {
 	client := func(account string) *azblob.Client {
 		// What a client would hide by trying again is to be seen.
 		b, err := azblob.NewClientWithSharedKeyCredential(fmt.Sprintf("http://127.0.0.1:%d/%s", base, account), cred, &azblob.ClientOptions{
-			ClientOptions: azcore.ClientOptions{Transport: transport, Retry: retryBusy()},
+			ClientOptions: azcore.ClientOptions{Transport: transport, Retry: rest.RetryBusy()},
 		})
 		require.NoError(t, err)
 		return b

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/auth"
@@ -55,15 +54,6 @@ const stallMax = 2 * time.Minute
 
 // leaderWait bounds the wait for a leader of a range.
 const leaderWait = 30 * time.Second
-
-// retryBusy has official clients send again what was answered with 503, and nothing else: nothing happened, while a repeated
-// write whose outcome is unknown would hide what the first one did.
-func retryBusy() policy.RetryOptions {
-	return policy.RetryOptions{
-		MaxRetries: 30, RetryDelay: testTick, MaxRetryDelay: time.Second,
-		ShouldRetry: func(a *http.Response, _ error) bool { return a != nil && a.StatusCode == http.StatusServiceUnavailable },
-	}
-}
 
 // inSync waits until all replicas of a service's range are in sync, which they are unless the machine starves: one that was not
 // for a while has fetched all that it lacked when it is again (R3).

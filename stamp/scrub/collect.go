@@ -18,7 +18,7 @@ import (
 // or what named them was deleted or overwritten (R9). A round marks what is named here,
 //
 //  1. every entry of the untrimmed logs, also those that this node no longer needs,
-//  2. then every row of the durable state: clients' rows, and the outboxes,
+//  2. then every row of the durable state that may name some (Range.Spans): clients' rows, and the outboxes,
 //
 // and then sweeps the chunks that two rounds, Options.Grace apart, found unnamed and untouched.
 //

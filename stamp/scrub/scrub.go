@@ -76,8 +76,9 @@ type Log interface {
 
 // Range is where the names of chunks of one range are.
 type Range struct {
-	ID    geo.RangeID
-	Log   Log
+	ID  geo.RangeID
+	Log Log
+	// Spans hold every row that names any.
 	Spans []state.Span
 }
 
