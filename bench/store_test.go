@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/api/protocol"
 	apitables "antipode/api/tables"
 	"antipode/api/tables/filter"
 	"antipode/api/tables/json"
@@ -122,7 +123,7 @@ const searchedRows = 1500
 func (s *store) query(w http.ResponseWriter, query url.Values, secondary bool) {
 	text := query.Get("$filter")
 	keys := strings.Contains(text, entity.PartitionKey)
-	wanted, err := filter.Parse(text)
+	wanted, err := filter.Parse(protocol.Newest, text)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -83,7 +83,7 @@ func (in *input) parse(v protocol.Version, s source) error {
 	if v < protocol.Version20110818 && s.query.Has("$select") {
 		return storageerr.InvalidInput // To show more than was asked for is another answer.
 	}
-	return in.handler.options(&in.options, s.query)
+	return in.handler.options(&in.options, v, s.query)
 }
 
 // typeError gives the error of what is no operation the type that the client asks of a document
@@ -182,7 +182,7 @@ func neverBuilt() []string {
 
 // ofPage reads what a page of entities and one of tables have: $top, which is the row cap if
 // there is none (protocol/table.md 12), and $filter.
-func (o *options) ofPage(q protocol.Query) (err error) {
+func (o *options) ofPage(v protocol.Version, q protocol.Query) (err error) {
 	for _, name := range neverBuilt() {
 		if q.Has(name) {
 			return storageerr.NotImplemented
@@ -195,13 +195,13 @@ func (o *options) ofPage(q protocol.Query) (err error) {
 		}
 	}
 	o.filterText = q.Get("$filter")
-	o.filter, err = filter.Parse(o.filterText)
+	o.filter, err = filter.Parse(v, o.filterText)
 	return err
 }
 
 // ofTables reads the options of a query of tables.
-func (o *options) ofTables(q protocol.Query) (err error) {
-	if err := o.ofPage(q); err != nil {
+func (o *options) ofTables(v protocol.Version, q protocol.Query) (err error) {
+	if err := o.ofPage(v, q); err != nil {
 		return err
 	}
 	if token := q.Get("nexttablename"); token != "" {
@@ -211,11 +211,11 @@ func (o *options) ofTables(q protocol.Query) (err error) {
 }
 
 // ofEntities reads the options of a query of entities.
-func (o *options) ofEntities(q protocol.Query) (err error) {
-	if err := o.ofPage(q); err != nil {
+func (o *options) ofEntities(v protocol.Version, q protocol.Query) (err error) {
+	if err := o.ofPage(v, q); err != nil {
 		return err
 	}
-	if err := o.ofEntity(q); err != nil {
+	if err := o.ofEntity(v, q); err != nil {
 		return err
 	}
 	o.next, err = odata.ParseContinuation(q.Get("nextpartitionkey"), q.Get("nextrowkey"))
@@ -223,7 +223,7 @@ func (o *options) ofEntities(q protocol.Query) (err error) {
 }
 
 // ofEntity reads the options of a point read.
-func (o *options) ofEntity(q protocol.Query) (err error) {
+func (o *options) ofEntity(_ protocol.Version, q protocol.Query) (err error) {
 	if text, sent := q.Lookup("$select"); sent {
 		o.selection, err = odata.ParseSelect(text)
 	}

@@ -49,7 +49,7 @@ type handler struct {
 	// format that its own headers choose.
 	answers documentRule
 	// options reads the query options; nil if the operation has none.
-	options func(*options, protocol.Query) error
+	options func(*options, protocol.Version, protocol.Query) error
 	// decode takes the body of what is no batch, if there is one; nil if nothing is written.
 	decode  func(c *call, body []byte) error
 	run     func(*call) (answer, error)

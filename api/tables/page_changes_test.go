@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"antipode/api/protocol"
 	"antipode/api/tables/filter"
 	"antipode/internal/clock"
 	"antipode/services"
@@ -24,7 +25,7 @@ func TestPagesWhileRowsChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stored, all := drawRows(t, g)
 		text := drawCondition(t, 3)
-		wanted, err := filter.Parse(text)
+		wanted, err := filter.Parse(protocol.Newest, text)
 		require.NoError(t, err, text)
 		p := newPage(t, wanted, g, rapid.IntRange(1, 4).Draw(t, "top"))
 		work := rapid.SampledFrom([]int{1, rowWork + 5, 1 << 20}).Draw(t, "work")

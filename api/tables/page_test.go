@@ -53,7 +53,7 @@ func TestCostlyFilter(t *testing.T) {
 }
 
 func testCostlyFilter(t *testing.T, g keys.Generation, c *counted, text string) {
-	wanted, err := filter.Parse(text)
+	wanted, err := filter.Parse(protocol.Newest, text)
 	require.NoError(t, err)
 	_, work, err := wanted.Matcher().Match(&tables.Entity{PK: "f", RK: "000000", Timestamp: 9, Props: entityOf(t, c).Props})
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestSearchBehindTheLast(t *testing.T) {
 		s.values = append(s.values, effect.Ops[0].Value)
 	}
 	for text, stopped := range map[string]bool{"first": true, "first and RowKey eq 'r'": true, "not first": true, "first eq 1": false} {
-		wanted, err := filter.Parse(text)
+		wanted, err := filter.Parse(protocol.Newest, text)
 		require.NoError(t, err)
 		p := newPage(t, wanted, g, 1)
 		require.NoError(t, p.fillAll(t.Context(), s, odata.Continuation{}))
@@ -111,7 +111,7 @@ func TestSearchBehindTheLast(t *testing.T) {
 	for i := range 2000 {
 		c.keys = append(c.keys, string(tables.Bound("acct", "tbl", g, fmt.Sprintf("%02d", i/100), fmt.Sprintf("%02d", i%100))))
 	}
-	wanted, err := filter.Parse("RowKey eq '50' and x eq 1")
+	wanted, err := filter.Parse(protocol.Newest, "RowKey eq '50' and x eq 1")
 	require.NoError(t, err)
 	p := newPage(t, wanted, g, 1000)
 	require.NoError(t, p.fillAll(t.Context(), c, odata.Continuation{}))
@@ -127,7 +127,7 @@ func TestSkippingIsWork(t *testing.T) {
 	for i := range 1000 {
 		c.keys = append(c.keys, string(tables.Bound("acct", "tbl", g, fmt.Sprintf("%06d", i), "r")))
 	}
-	wanted, err := filter.Parse("RowKey eq 'none'")
+	wanted, err := filter.Parse(protocol.Newest, "RowKey eq 'none'")
 	require.NoError(t, err)
 	p := newPage(t, wanted, g, 1000)
 	p.budget = services.NewWorkBudget(t.Context(), clock.System{}, 100*seekWork)

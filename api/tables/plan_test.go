@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"antipode/api/protocol"
 	"antipode/api/tables/filter"
 	"antipode/api/tables/odata"
 	"antipode/geo"
@@ -101,7 +102,7 @@ func TestQueryTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stored, all := drawRows(t, g)
 		text := drawCondition(t, 3)
-		wanted, err := filter.Parse(text)
+		wanted, err := filter.Parse(protocol.Newest, text)
 		require.NoError(t, err, text)
 		key := func(label string) filter.Edge {
 			k := rapid.SampledFrom(oddKeys())
@@ -181,7 +182,7 @@ func TestLookAhead(t *testing.T) {
 	b := entity.Build(nil)
 	require.NoError(t, b.AddInt32("x", 1))
 	match := alike(t, g, 10_000, b.Bytes())
-	wanted, err := filter.Parse("x eq 1 and RowKey le '000002' or x eq 2")
+	wanted, err := filter.Parse(protocol.Newest, "x eq 1 and RowKey le '000002' or x eq 2")
 	require.NoError(t, err)
 	for _, tc := range []struct{ rows, reads int }{{100, 100}, {10_000, 2000}} {
 		c := &counted{keys: match.keys[:tc.rows], value: match.value}
@@ -222,7 +223,7 @@ func TestManyRangesAreWork(t *testing.T) {
 	for i := range 800 {
 		terms = append(terms, fmt.Sprintf("PartitionKey eq 'f' and RowKey eq '%06d'", 5*i))
 	}
-	wanted, err := filter.Parse(strings.Join(terms, " or "))
+	wanted, err := filter.Parse(protocol.Newest, strings.Join(terms, " or "))
 	require.NoError(t, err)
 	p := newPage(t, wanted, g, 1000)
 	require.NoError(t, p.fillAll(t.Context(), c, odata.Continuation{}))
@@ -267,7 +268,7 @@ func TestPageEndsInTime(t *testing.T) {
 	at := clock.NewManual(time.Unix(0, 0))
 	rows := slow{alike(t, g, 5000, b.Bytes()), at}
 	for _, text := range []string{"x eq 1", "x eq 2", "not (x eq 2)"} {
-		wanted, err := filter.Parse(text)
+		wanted, err := filter.Parse(protocol.Newest, text)
 		require.NoError(t, err)
 		token, pages := filter.Key{}, 0
 		for more := true; more; pages++ {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/api/protocol"
 	"antipode/api/tables/filter"
 	"antipode/api/tables/odata"
 	"antipode/internal/clock"
@@ -108,7 +109,7 @@ func BenchmarkQuery(b *testing.B) {
 		b.Run(tc.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				wanted, err := filter.Parse(tc.filter)
+				wanted, err := filter.Parse(protocol.Newest, tc.filter)
 				require.NoError(b, err)
 				p := newPage(b, wanted, g, 1000)
 				p.budget = services.NewWorkBudget(context.Background(), clock.System{}, 1<<40)

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"antipode/api/protocol"
 	"antipode/api/tables/filter"
 	"antipode/api/tables/odata"
 	"antipode/internal/clock"
@@ -86,7 +87,7 @@ func BenchmarkSearch(b *testing.B) {
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			for b.Loop() {
-				wanted, err := filter.Parse(tc.filter)
+				wanted, err := filter.Parse(protocol.Newest, tc.filter)
 				require.NoError(b, err)
 				p := newPage(b, wanted, g, 1000)
 				p.budget = services.NewWorkBudget(context.Background(), clock.System{}, 1<<40)

@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -88,6 +89,46 @@ func TestPreview(t *testing.T) {
 		`<code>TableNotFound</code><message xml:lang="en-US">The table specified does not exist.</message></error>`, a.body)
 	require.Equal(t, http.StatusNoContent, r.doAtom("", http.MethodDelete, at, "", "If-Match", "*").status)
 	require.Equal(t, http.StatusNoContent, r.doAtom("", http.MethodDelete, "/acct/Tables('Blogs')", "").status)
+}
+
+// A property of another type than the literal is unlike it: from 2013-08-15 on ne, lt and le are true of it, before no operator
+// is (11.3); a row that lacks the property is none of these. So it is at -secondary.
+func TestOtherTypesByVersion(t *testing.T) {
+	r := newRig(t)
+	for rk, f := range map[string]string{
+		"date": `,"F@odata.type":"Edm.DateTime","F":"2020-01-01T00:00:00Z"`, "guid": `,"F@odata.type":"Edm.Guid","F":"c9da6455-213d-42c9-9a79-3e9149a57833"`,
+		"int": `,"F":5`, "string": `,"F":"x"`, "void": `,"F":""`, "none": "",
+	} {
+		require.Equal(t, http.StatusCreated, r.do(http.MethodPost, "/acct/tbl", `{"PartitionKey":"p","RowKey":"`+rk+`"`+f+`}`).status)
+	}
+	rowKey := regexp.MustCompile(`"RowKey":"(\w+)"|<d:RowKey>(\w+)</d:RowKey>`)
+	for filter, want := range map[string]struct{ paper, today string }{
+		"F ne ''":                       {"string", "date guid int string"},
+		"F gt ''":                       {"string", "string"},
+		"F lt 'a'":                      {"void", "date guid int void"},
+		"F le 4":                        {"", "date guid string void"},
+		"F eq 5":                        {"int", "int"},
+		"not (F ne '')":                 {"date guid int none void", "none void"},
+		"F ne '' and RowKey lt 'i'":     {"", "date guid"},
+		"F ne '' or PartitionKey ne 1":  {"string", "date guid int none string void"},
+		"Timestamp le '' and F ne true": {"", "date guid int string void"},
+	} {
+		for version, want := range map[string]string{"2009-04-14": want.paper, "2012-02-12": want.paper, "2013-08-15": want.today, "2019-02-02": want.today} {
+			for _, suffix := range []string{"", "-secondary"} {
+				accept := "application/json;odata=nometadata"
+				if version < "2013-08-15" {
+					accept = "application/atom+xml"
+				}
+				a := r.do(http.MethodGet, "/acct"+suffix+"/tbl?$filter="+url.QueryEscape(filter), "", "x-ms-version", version, "Accept", accept)
+				require.Equal(t, http.StatusOK, a.status, a.body)
+				var rows []string
+				for _, m := range rowKey.FindAllStringSubmatch(a.body, -1) {
+					rows = append(rows, m[1]+m[2])
+				}
+				require.Equal(t, want, strings.Join(rows, " "), "%s of %s%s", filter, version, suffix)
+			}
+		}
+	}
 }
 
 // What each version has (2.2, 2.3, 9.7, 9.8, 11.4, A.33, A.70): in versions is the first one that

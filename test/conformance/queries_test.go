@@ -76,6 +76,8 @@ func notNarrowed(r *rig) {
 	r.rated()
 	r.found("Rating gt 1.2", "p/B")
 	r.found("1.2 lt Rating", "p/B") // Mirrored.
+	r.found("Rating ne ''", "p/A", "p/B")
+	r.found("Rating lt 1.2", "p/A")
 }
 
 func widened(r *rig) {
@@ -92,6 +94,7 @@ func absentProperties(r *rig) {
 	r.found("x ne 1", "p/with")
 	r.found("not (x eq 1)", "p/with", "p/without")
 	r.found("not (x eq 2)", "p/without")
+	r.found("x ne ''", "p/with")
 }
 
 // Cases 46 to 51: the language of filters.

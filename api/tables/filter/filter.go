@@ -3,6 +3,7 @@ package filter
 import (
 	"math"
 
+	"antipode/api/protocol"
 	"antipode/services/tables/entity"
 )
 
@@ -36,6 +37,8 @@ type node struct {
 	// slot is the place of name in Filter.names, or one of a system property.
 	slot int
 	lit  literal
+	// unlike is what the comparison gives for a value of a type that does not compare with lit.
+	unlike bool
 	// folded is lit.text in lower case where name is tableName.
 	folded string
 	kids   []*node
@@ -47,6 +50,14 @@ const (
 	slotRowKey
 	slotTimestamp
 )
+
+// systemType is the type of the system property of a slot.
+func systemType(slot int) entity.Type {
+	if slot == slotTimestamp {
+		return entity.DateTime
+	}
+	return entity.String
+}
 
 // comparison is an operator between a property, on its left, and a literal.
 type comparison byte
@@ -92,6 +103,12 @@ func (op comparison) holds(order int) bool {
 	return order <= 0
 }
 
+// holdsUnlike reports whether the operator is true for a value of a type that does not compare with the literal, in requests
+// of version v (protocol/table.md 11.3).
+func (op comparison) holdsUnlike(v protocol.Version) bool {
+	return v >= protocol.Version20130815 && (op == opNe || op == opLt || op == opLe)
+}
+
 // literal is a typed constant. Type 0 is null.
 type literal struct {
 	typ entity.Type
@@ -99,6 +116,18 @@ type literal struct {
 	text string
 	// num is the value of an Int32, Int64, Boolean or DateTime, the bits of a Double.
 	num int64
+}
+
+// compares reports whether the literal compares with stored values of a type: it is widened to that type, never the other
+// way round.
+func (l *literal) compares(stored entity.Type) bool {
+	switch l.typ {
+	case entity.Int32:
+		return stored == entity.Int32 || stored == entity.Int64 || stored == entity.Double
+	case entity.Int64:
+		return stored == entity.Int64 || stored == entity.Double
+	}
+	return stored == l.typ
 }
 
 // tableName is the only property of a row of Tables.

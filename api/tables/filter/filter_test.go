@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"antipode/api/protocol"
 	"antipode/api/tables/edm"
 	"antipode/api/tables/json"
 	"antipode/api/tables/odata"
@@ -24,10 +25,23 @@ import (
 // stamp is 2022-04-13T19:25:37.512524Z.
 const stamp geo.Timestamp = 16498779375125240
 
+// today is a version whose requests are served by the rule of today's service for values of another type, paper the last
+// one that is served by the rule of the 2009 paper.
+const (
+	today = protocol.Newest
+	paper = protocol.Version20120212
+)
+
 // matches parses text and applies it to the entity of body.
 func matches(t *testing.T, text, body string) bool {
 	t.Helper()
-	f, err := Parse(text)
+	return matchesOf(t, today, text, body)
+}
+
+// matchesOf is matches for a request of version v.
+func matchesOf(t *testing.T, v protocol.Version, text, body string) bool {
+	t.Helper()
+	f, err := Parse(v, text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
@@ -68,8 +82,9 @@ func TestMatch(t *testing.T) {
 		{"x ne 1", false},
 		{"not (x eq 1)", true},
 		{"not x eq 1", true},
-		{"s ne 5", false},
-		{"s le 5", false},
+		{"s ne 5", true},
+		{"s le 5", true},
+		{"s ge 5", false},
 		{"i ne 6", true}, // A.45
 		{"i eq 5 or x eq 1 and x eq 1", true},
 		{"(i eq 5 or x eq 1) and x eq 1", false}, // A.47
@@ -119,13 +134,14 @@ func TestMatch(t *testing.T) {
 		{"n eq NaN", false},
 		{"n ne NaN", true},
 		{"n lt 1.0", false},
+		{"n lt '1'", true},
 		{"d ne NaN", true},
 		{"inf eq INF", true},
 		{"inf gt -INF", true},
 		{"inf eq 5", false},
 		{"PartitionKey ge 'PDC' and PartitionKey lt 'PDD'", true},
 		{"PartitionKey eq 1", false},
-		{"PartitionKey ne 1", false},
+		{"PartitionKey ne 1", true},
 		{"RowKey eq '1'", true}, // A.41
 		{"Timestamp eq datetime'2022-04-13T19:25:37.512524Z'", true},
 		{"Timestamp gt datetime'2022-04-13T19:25:37.5125241Z'", false},
@@ -149,7 +165,7 @@ func TestMatch(t *testing.T) {
 			t.Errorf("%s: %v", pk, got)
 		}
 	}
-	f, err := Parse("a eq 1")
+	f, err := Parse(today, "a eq 1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +199,7 @@ func TestParseFilterErrors(t *testing.T) {
 		"5": in, "'x'": in, "null": in, "a eq 1 and 5": in, "not 5": in, "a eq 1 or (null)": in,
 		"a eq '\xff'": in, deep: in, strings.Repeat("not ", 300) + "a": in, strings.Repeat("a or ", 20000) + "a": in,
 	} {
-		f, err := Parse(text)
+		f, err := Parse(today, text)
 		var row storageerr.Row
 		if !errors.As(err, &row) || row != want {
 			t.Errorf("%.40q: %v, %v; want %v", text, f, err, want)
@@ -194,7 +210,7 @@ func TestParseFilterErrors(t *testing.T) {
 		strings.Repeat("not(", 100) + "a" + strings.Repeat(")", 100),
 		"a" + strings.Repeat(" and a eq 'x'", 1000),
 	} {
-		if _, err := Parse(text); err != nil {
+		if _, err := Parse(today, text); err != nil {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}
@@ -212,8 +228,11 @@ func TestMatchTable(t *testing.T) {
 		{"TableName eq 1 or other eq 'x' or TableName", nil},
 		{"TableName eq 'alpha' or TableName eq 'blogs'", []string{"Alpha", "Blogs"}},
 		{"true", []string{"Alpha", "beta", "Blogs"}},
+		{"TableName ne 1", []string{"Alpha", "beta", "Blogs"}},
+		{"TableName ne 1 and TableName gt 'b'", []string{"beta", "Blogs"}},
+		{"not (TableName le 1) or other ne 1", nil},
 	} {
-		f, err := Parse(tc.filter)
+		f, err := Parse(today, tc.filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +262,7 @@ func drawNode(t *rapid.T, depth int) *node {
 	if depth == 0 && kind < nodeCompare {
 		kind = nodeCompare
 	}
-	name := rapid.SampledFrom([]string{entity.PartitionKey, entity.PartitionKey, entity.RowKey, "x"}).Draw(t, "name")
+	name := rapid.SampledFrom([]string{entity.PartitionKey, entity.PartitionKey, entity.RowKey, entity.Timestamp, "x", "x"}).Draw(t, "name")
 	n := &node{kind: kind}
 	switch kind {
 	case nodeAnd, nodeOr:
@@ -267,14 +286,21 @@ func drawNode(t *rapid.T, depth int) *node {
 	return n
 }
 
-// filterOf gives the properties of a drawn tree their slots, in the order of its text.
-func filterOf(root *node) *Filter {
+// drawVersion draws a version of either rule for values of another type.
+func drawVersion(t *rapid.T) protocol.Version {
+	return rapid.SampledFrom([]protocol.Version{today, paper}).Draw(t, "version")
+}
+
+// filterOf makes a drawn tree the filter of a request of version v: it gives the properties their slots, in the order of its
+// text, and the comparisons what they are for a value of another type.
+func filterOf(v protocol.Version, root *node) *Filter {
 	var p filterParser
 	var walk func(n *node)
 	walk = func(n *node) {
 		if n.kind == nodeProperty || n.kind == nodeCompare {
 			n.slot = p.slotOf(n.name)
 		}
+		n.unlike = n.kind == nodeCompare && n.op.holdsUnlike(v)
 		for _, k := range n.kids {
 			walk(k)
 		}
@@ -341,8 +367,8 @@ func literalText(l literal) string {
 func TestFilterRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := drawNode(t, 4)
-		filterOf(n)
-		f, err := Parse(text(n))
+		filterOf(today, n)
+		f, err := Parse(today, text(n))
 		if err != nil || !reflect.DeepEqual(f.root, n) {
 			t.Fatalf("%s parses to %s, %v", text(n), text(f.root), err)
 		}
@@ -368,7 +394,7 @@ func FuzzParseFilter(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		parsed, err := Parse(s)
+		parsed, err := Parse(today, s)
 		if err != nil {
 			if _, ok := storageerr.Of(err); !ok {
 				t.Fatalf("not a row: %v", err)
@@ -387,7 +413,7 @@ func FuzzParseFilter(f *testing.F) {
 		if parsed == nil || len(s) > 2000 || strings.Contains(s, "datetime'0001") || strings.Contains(s, "datetime'9999") {
 			return // An offset may lead to a year that has no text.
 		}
-		again, err := Parse(text(parsed.root))
+		again, err := Parse(today, text(parsed.root))
 		if err != nil && strings.Count(text(parsed.root), "(") < filterDepthMax || err == nil && text(again.root) != text(parsed.root) {
 			t.Fatalf("%q prints as %q: %v", s, text(parsed.root), err)
 		}

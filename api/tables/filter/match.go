@@ -85,20 +85,31 @@ func (m *Matcher) match(n *node) bool {
 }
 
 func (m *Matcher) compare(n *node) bool {
-	switch n.slot {
-	case slotPartitionKey:
-		return n.lit.typ == entity.String && n.op.holds(entity.Compare(m.row.PK, n.lit.text))
-	case slotRowKey:
-		return n.lit.typ == entity.String && n.op.holds(entity.Compare(m.row.RK, n.lit.text))
-	case slotTimestamp:
-		return n.lit.typ == entity.DateTime && n.op.holds(compareInts(int64(m.row.Timestamp.Ticks()), n.lit.num))
+	if n.slot < 0 {
+		return m.compareSystem(n)
 	}
 	p := m.find(n.slot)
-	if p == nil {
+	switch {
+	case p == nil:
 		return false
+	case !n.lit.compares(p.Type):
+		return n.unlike
 	}
 	m.work += services.BytesWork(min(len(p.Value), len(n.lit.text)))
 	return compareStored(p, n.op, &n.lit)
+}
+
+// compareSystem compares a system property, which every row has.
+func (m *Matcher) compareSystem(n *node) bool {
+	switch {
+	case !n.lit.compares(systemType(n.slot)):
+		return n.unlike
+	case n.slot == slotPartitionKey:
+		return n.op.holds(entity.Compare(m.row.PK, n.lit.text))
+	case n.slot == slotRowKey:
+		return n.op.holds(entity.Compare(m.row.RK, n.lit.text))
+	}
+	return n.op.holds(compareInts(int64(m.row.Timestamp.Ticks()), n.lit.num))
 }
 
 // find looks a custom property up, nil if the row has none; a system property is not one.
@@ -115,27 +126,24 @@ func (m *Matcher) find(slot int) *entity.Property {
 	return m.finder.Get(slot)
 }
 
-// compareStored compares a stored value with a literal, which is widened to the stored
-// type as in the table of 11.3. Types that do not compare give false for every
-// operator.
+// compareStored compares a stored value with a literal that compares with its type, and is
+// widened to that.
 func compareStored(p *entity.Property, op comparison, lit *literal) bool {
 	switch p.Type {
 	case entity.String:
-		return lit.typ == entity.String && compareText(p.Value, op, lit.text)
+		return compareText(p.Value, op, lit.text)
 	case entity.Int32:
-		return lit.typ == entity.Int32 && op.holds(compareInts(int64(p.Int32()), lit.num))
+		return op.holds(compareInts(int64(p.Int32()), lit.num))
 	case entity.Int64:
-		return (lit.typ == entity.Int64 || lit.typ == entity.Int32) && op.holds(compareInts(p.Int64(), lit.num))
+		return op.holds(compareInts(p.Int64(), lit.num))
 	case entity.Double:
 		return compareDouble(p.Double(), op, lit)
 	case entity.Boolean:
-		return lit.typ == entity.Boolean && op.holds(int(p.Value[0])-int(lit.num))
+		return op.holds(int(p.Value[0]) - int(lit.num))
 	case entity.DateTime:
-		return lit.typ == entity.DateTime && op.holds(compareInts(p.DateTime(), lit.num))
-	case entity.GUID, entity.Binary:
-		return lit.typ == p.Type && op.holds(compareBytes(p.Value, lit.text))
+		return op.holds(compareInts(p.DateTime(), lit.num))
 	}
-	return false
+	return op.holds(compareBytes(p.Value, lit.text)) // A GUID or Binary.
 }
 
 // compareText takes a shorter way where the order does not matter.
@@ -150,14 +158,9 @@ func compareText(v []byte, op comparison, text string) bool {
 }
 
 func compareDouble(v float64, op comparison, lit *literal) bool {
-	var w float64
-	switch lit.typ {
-	case entity.Double:
+	w := float64(lit.num)
+	if lit.typ == entity.Double {
 		w = math.Float64frombits(uint64(lit.num))
-	case entity.Int32, entity.Int64:
-		w = float64(lit.num)
-	default:
-		return false
 	}
 	if math.IsNaN(v) || math.IsNaN(w) {
 		return op == opNe
@@ -223,7 +226,13 @@ func (n *node) matchTable(name string, work *int) bool {
 	case nodeLiteral:
 		return n.lit.num != 0
 	case nodeCompare:
-		return n.name == tableName && n.lit.typ == entity.String && n.op.holds(entity.Compare(name, n.folded))
+		switch {
+		case n.name != tableName:
+			return false
+		case !n.lit.compares(entity.String):
+			return n.unlike
+		}
+		return n.op.holds(entity.Compare(name, n.folded))
 	}
 	return false
 }

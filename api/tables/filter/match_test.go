@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,29 +11,41 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"antipode/api/protocol"
 	"antipode/services/tables"
 	"antipode/services/tables/entity"
 )
 
-// naive is the rule of 11.3 without slots: it searches the properties for each node.
-func naive(n *node, pk, rk string, props []byte) bool {
+// literalsOf has the types of literals that compare with a stored value of a type, by the table of 11.3.
+func literalsOf(stored entity.Type) []entity.Type {
+	switch stored {
+	case entity.Int64:
+		return []entity.Type{entity.Int64, entity.Int32}
+	case entity.Double:
+		return []entity.Type{entity.Double, entity.Int32, entity.Int64}
+	}
+	return []entity.Type{stored}
+}
+
+// naive is the rule of 11.3 in a request of version v without slots: it searches the properties for each node.
+func naive(v protocol.Version, n *node, pk, rk string, props []byte) bool {
 	switch n.kind {
 	case nodeAnd:
 		for _, k := range n.kids {
-			if !naive(k, pk, rk, props) {
+			if !naive(v, k, pk, rk, props) {
 				return false
 			}
 		}
 		return true
 	case nodeOr:
 		for _, k := range n.kids {
-			if naive(k, pk, rk, props) {
+			if naive(v, k, pk, rk, props) {
 				return true
 			}
 		}
 		return false
 	case nodeNot:
-		return !naive(n.kids[0], pk, rk, props)
+		return !naive(v, n.kids[0], pk, rk, props)
 	case nodeLiteral:
 		return n.lit.num != 0
 	}
@@ -42,14 +55,20 @@ func naive(n *node, pk, rk string, props []byte) bool {
 		p, found = entity.Property{Type: entity.String, Value: []byte(pk)}, true
 	case entity.RowKey:
 		p, found = entity.Property{Type: entity.String, Value: []byte(rk)}, true
+	case entity.Timestamp:
+		p, found = entity.Property{Type: entity.DateTime, Value: binary.LittleEndian.AppendUint64(nil, stamp.Ticks())}, true
 	}
 	switch {
+	case !found:
+		return false
 	case n.kind == nodeProperty:
-		return found && p.Type == entity.Boolean && p.Boolean()
-	case found && p.Type == entity.String && n.lit.typ == entity.String:
+		return p.Type == entity.Boolean && p.Boolean()
+	case !slices.Contains(literalsOf(p.Type), n.lit.typ):
+		return v == today && slices.Contains([]comparison{opNe, opLt, opLe}, n.op)
+	case p.Type == entity.String:
 		return n.op.holds(entity.Compare(p.Value, n.lit.text))
 	}
-	return found && compareStored(&p, n.op, &n.lit)
+	return compareStored(&p, n.op, &n.lit)
 }
 
 // drawLiteral draws a literal of any type, often one that drawValues has.
@@ -112,7 +131,7 @@ const manyNames = 16
 // with many names, whatever the rows before: mostly they had the same form.
 func TestMatcherTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		root := drawNode(t, 3)
+		v, root := drawVersion(t), drawNode(t, 3)
 		names := rapid.SampledFrom([]int{1, 3, 2 * manyNames}).Draw(t, "names")
 		var rename func(n *node)
 		rename = func(n *node) {
@@ -127,7 +146,7 @@ func TestMatcherTwin(t *testing.T) {
 			}
 		}
 		rename(root)
-		m := filterOf(root).Matcher()
+		m := filterOf(v, root).Matcher()
 		form, order := drawForm(t)
 		for range rapid.IntRange(1, 8).Draw(t, "rows") {
 			switch rapid.IntRange(0, 5).Draw(t, "form") {
@@ -141,8 +160,8 @@ func TestMatcherTwin(t *testing.T) {
 			e := tables.Entity{PK: drawKey(t, "pk"), RK: drawKey(t, "rk"), Timestamp: stamp, Props: props}
 			got, work, err := m.Match(&e)
 			require.NoError(t, err)
-			require.Equal(t, naive(root, e.PK, e.RK, props), got, text(root))
-			_, alone, err := filterOf(root).Matcher().Match(&e)
+			require.Equal(t, naive(v, root, e.PK, e.RK, props), got, text(root))
+			_, alone, err := filterOf(v, root).Matcher().Match(&e)
 			require.NoError(t, err)
 			require.Equal(t, alone, work, "the work does not depend on the rows before, so nor does a page")
 			if m.ByValues() {
@@ -152,6 +171,45 @@ func TestMatcherTwin(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The table of 11.3 for every type of a property, every type of a literal and every operator: values that compare are equal
+// here. For others today's service takes ne, lt and le for true, and the 2009 paper none. A property that is missing is
+// not one of another type: nothing is true of it (mend: a row of another type was lost by ne).
+func TestOtherTypes(t *testing.T) {
+	const guid = "c9da6455-213d-42c9-9a79-3e9149a57833"
+	const body = `{"PartitionKey":"1","RowKey":"1","Int32":1,"Int64@odata.type":"Edm.Int64","Int64":"1","Double":1.0,"String":"1","Boolean":true,` +
+		`"DateTime@odata.type":"Edm.DateTime","DateTime":"2022-04-13T19:25:37.512524Z","Guid@odata.type":"Edm.Guid","Guid":"` + guid + `",` +
+		`"Binary@odata.type":"Edm.Binary","Binary":"AQ=="}`
+	literals := map[string]string{
+		"Int32": "1", "Int64": "1L", "Double": "1.0", "String": "'1'", "Boolean": "true",
+		"DateTime": "datetime'2022-04-13T19:25:37.512524Z'", "Guid": "guid'" + guid + "'", "Binary": "X'01'",
+	}
+	compare := map[string][]string{
+		"Int64": {"Int64", "Int32"}, "Double": {"Double", "Int64", "Int32"},
+		"PartitionKey": {"String"}, "RowKey": {"String"}, "Timestamp": {"DateTime"},
+	}
+	names := []string{"Int32", "Int64", "Double", "String", "Boolean", "DateTime", "Guid", "Binary", "PartitionKey", "RowKey", "Timestamp", "missing"}
+	alike, unlike := []string{"eq", "ge", "le"}, []string{"ne", "lt", "le"}
+	mirror := map[string]string{"eq": "eq", "ne": "ne", "gt": "lt", "ge": "le", "lt": "gt", "le": "ge"}
+	for _, v := range []protocol.Version{paper, protocol.Version20130815, today} {
+		for _, name := range names {
+			types := compare[name]
+			if types == nil {
+				types = []string{name}
+			}
+			for typ, literal := range literals {
+				for op, mirrored := range mirror {
+					want := name != "missing" && (slices.Contains(types, typ) && slices.Contains(alike, op) ||
+						!slices.Contains(types, typ) && v != paper && slices.Contains(unlike, op))
+					text := name + " " + op + " " + literal
+					require.Equal(t, want, matchesOf(t, v, text, body), "%s: %s", v, text)
+					require.Equal(t, !want, matchesOf(t, v, "not ("+text+")", body), "%s: not (%s)", v, text)
+					require.Equal(t, want, matchesOf(t, v, literal+" "+mirrored+" "+name, body), "%s: %s, mirrored", v, text)
+				}
+			}
+		}
+	}
 }
 
 // The shorter way of comparing texts gives what the order of tables gives.
@@ -189,7 +247,7 @@ func TestMatchWork(t *testing.T) {
 		"long strings": "property000 eq '" + strings.Repeat("v", filterBytesMax-20) + "'",
 		"nots":         costly(strings.Repeat("not ", 200) + "a or "),
 	} {
-		f, err := Parse(filter)
+		f, err := Parse(today, filter)
 		require.NoError(t, err, name)
 		m := f.Matcher()
 		for range 3 {
@@ -203,7 +261,7 @@ func TestMatchWork(t *testing.T) {
 	for i := 0; b.Len() < filterBytesMax-30; i++ {
 		fmt.Fprintf(&b, "n%d or ", i)
 	}
-	f, err := Parse(b.String() + "a")
+	f, err := Parse(today, b.String()+"a")
 	require.NoError(t, err)
 	_, work, err := f.Matcher().Match(&tables.Entity{PK: "p", RK: "r", Timestamp: stamp, Props: props})
 	require.NoError(t, err)
@@ -222,7 +280,7 @@ func BenchmarkCostliestRow(b *testing.B) {
 		"bare": costly("a or "), "compared": costly("zz eq 1 or "), "names": names.String() + "a",
 		"strings": costly("property000 eq '" + strings.Repeat("v", 64) + "w' or "),
 	} {
-		f, err := Parse(filter)
+		f, err := Parse(today, filter)
 		require.NoError(b, err)
 		m := f.Matcher()
 		b.Run(name, func(b *testing.B) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"antipode/api/protocol"
 	"antipode/services/storageerr"
 	"antipode/services/tables/entity"
 )
@@ -18,13 +19,13 @@ const (
 	filterDepthMax = 256
 )
 
-// Parse reads the decoded value of a $filter. An empty one is nil, which lets
-// everything through. The errors are those of protocol/table.md 11.2.
-func Parse(text string) (*Filter, error) {
+// Parse reads the decoded value of the $filter of a request of version v. An empty one is
+// nil, which lets everything through. The errors are those of protocol/table.md 11.2.
+func Parse(v protocol.Version, text string) (*Filter, error) {
 	if len(text) > filterBytesMax || !utf8.ValidString(text) {
 		return nil, storageerr.InvalidInput
 	}
-	p := filterParser{text: text}
+	p := filterParser{version: v, text: text}
 	if err := p.advance(); err != nil {
 		return nil, err
 	}
@@ -50,9 +51,10 @@ func Parse(text string) (*Filter, error) {
 // filterParser is a recursive-descent parser with one token of look-ahead. Each method
 // is named for the rule of 11.1 it reads.
 type filterParser struct {
-	text  string
-	tok   token
-	depth int
+	version protocol.Version
+	text    string
+	tok     token
+	depth   int
 	// names and places become Filter's.
 	names  []string
 	places map[string]int
@@ -188,7 +190,7 @@ func (p *filterParser) compare() (*node, error) {
 	if right.lit.typ == 0 {
 		return nil, nullComparison(op)
 	}
-	n := &node{kind: nodeCompare, op: op, name: left.name, slot: left.slot, lit: right.lit}
+	n := &node{kind: nodeCompare, op: op, name: left.name, slot: left.slot, lit: right.lit, unlike: op.holdsUnlike(p.version)}
 	if n.name == tableName {
 		n.folded = strings.ToLower(n.lit.text)
 	}

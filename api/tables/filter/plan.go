@@ -67,6 +67,14 @@ func never() bounds   { return bounds{} }
 func always() bounds  { return bounds{All(), All()} }
 func unknown() bounds { return bounds{nil, All()} }
 
+// constant is one of the first two.
+func constant(holds bool) bounds {
+	if holds {
+		return always()
+	}
+	return never()
+}
+
 // planner makes one plan.
 type planner struct {
 	// column is what a comparison or a bare property says by the key alone.
@@ -84,10 +92,10 @@ func entityColumn(n *node) bounds {
 		return unknown()
 	case n.kind == nodeProperty: // No system property is Boolean.
 		return never()
-	case n.slot == slotTimestamp && n.lit.typ == entity.DateTime:
+	case !n.lit.compares(systemType(n.slot)):
+		return constant(n.unlike)
+	case n.slot == slotTimestamp:
 		return unknown()
-	case n.slot == slotTimestamp || n.lit.typ != entity.String:
-		return never()
 	}
 	keys := rows(compared(n.op, n.lit.text))
 	if n.slot == slotPartitionKey {
@@ -98,8 +106,11 @@ func entityColumn(n *node) bounds {
 
 // tableColumn is the column of a query of tables: only TableName exists, as the partition.
 func tableColumn(n *node) bounds {
-	if n.kind == nodeProperty || n.name != tableName || n.lit.typ != entity.String {
+	switch {
+	case n.kind == nodeProperty || n.name != tableName:
 		return never()
+	case !n.lit.compares(entity.String):
+		return constant(n.unlike)
 	}
 	keys := partitions(compared(n.op, n.folded))
 	return bounds{keys, keys}
@@ -116,9 +127,7 @@ func (p *planner) bounds(n *node, required bool) (b bounds) {
 		of := p.bounds(n.kids[0], false)
 		b = bounds{of.may.complement(), of.must.complement()}
 	case nodeLiteral:
-		if b = never(); n.lit.num != 0 {
-			b = always()
-		}
+		b = constant(n.lit.num != 0)
 	default:
 		b = p.column(n)
 	}
