@@ -206,13 +206,21 @@ func (p *filterParser) skipped() *node {
 // operand reads a primary, and the arithmetic behind it.
 func (p *filterParser) operand() (*node, error) {
 	n, err := p.primary()
-	for err == nil && (p.at("add") || p.at("sub") || p.at("mul") || p.at("div") || p.at("mod")) {
+	for err == nil && p.tok.kind == tokenWord && arithmetic(p.tok.text) {
 		if err = p.advance(); err == nil {
 			_, err = p.primary()
 			n = p.skipped()
 		}
 	}
 	return n, err
+}
+
+func arithmetic(word string) bool {
+	switch word {
+	case "add", "sub", "mul", "div", "mod":
+		return true
+	}
+	return false
 }
 
 // inList reads the right side of in or has.
@@ -248,7 +256,11 @@ func (p *filterParser) operator() (comparison, bool) {
 	if p.tok.kind != tokenWord {
 		return 0, false
 	}
-	switch p.tok.text {
+	return comparisonOf(p.tok.text)
+}
+
+func comparisonOf(word string) (comparison, bool) {
+	switch word {
 	case "eq":
 		return opEq, true
 	case "ne":
@@ -318,6 +330,8 @@ func (p *filterParser) beyond(n *node) (*node, error) {
 	for {
 		var err error
 		switch {
+		case p.tok.kind == tokenOpen && n.kind == nodeProperty && operatorName(n.name):
+			err = p.unexpected()
 		case p.tok.kind == tokenOpen:
 			n, err = p.skipped(), p.skipParentheses()
 		case p.tok.kind == tokenOther && p.tok.text == "/":
@@ -335,6 +349,13 @@ func (p *filterParser) beyond(n *node) (*node, error) {
 			return nil, err
 		}
 	}
+}
+
+// operatorName reports whether a word is that of an operator with two sides: no function has such a name, so that in
+// "a and and (b)" an operand is missing.
+func operatorName(word string) bool {
+	_, ok := comparisonOf(word)
+	return ok || arithmetic(word) || word == "and" || word == "or" || word == "in" || word == "has"
 }
 
 func (p *filterParser) parenthesis() (*node, error) {
