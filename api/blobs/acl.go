@@ -28,6 +28,9 @@ func (c *call) containerACL() error {
 
 // setContainerACL is Set Container ACL (protocol/blob.md C6).
 func (c *call) setContainerACL() error {
+	if err := c.refusePublic(); err != nil {
+		return err
+	}
 	c.bodyHold = c.inFlight.Hold(c.r)
 	defer c.bodyHold.Release()
 	body, err := protocol.ReadWhole(c.ctx, c.r, c.bodyHold, c.asked.BodyMax(c.r.Version))

@@ -33,6 +33,7 @@ func TestACL(t *testing.T) {
 		{policy("rz"), nil, 400, "InvalidXmlNodeValue"},
 		{[]byte("<"), nil, 400, "InvalidXmlDocument"},
 		{policy("r"), []string{"x-ms-blob-public-access", "blob"}, 409, "PublicAccessNotPermitted"},
+		{policy("r"), []string{"x-ms-blob-public-access", "blob", "x-ms-lease-id", "k"}, 400, "InvalidHeaderValue"},
 		{policy("r"), []string{"If-Unmodified-Since", "Wed, 23 Oct 2013 22:05:54 GMT"}, 412, "ConditionNotMet"},
 		{policy("r"), []string{"If-Match", "*"}, 400, "ConditionHeadersNotSupported"},
 		{policy("r"), []string{"x-ms-lease-id", "00000000-0000-4000-8000-000000000001"}, 412, "LeaseNotPresentWithContainerOperation"},

@@ -9,23 +9,33 @@ import (
 	"antipode/services/storageerr"
 )
 
-// checkAccess reads who may read the container without a signature: nobody.
+// checkAccess reads who may read the container without a signature.
 func (c *call) checkAccess() error {
 	if err := c.refuse(unbuiltOnCreate); err != nil {
 		return err
 	}
 	switch access := c.r.Header("X-Ms-Blob-Public-Access"); access {
-	case "":
+	case "", "blob", "container":
 		return nil
-	case "blob", "container":
-		return storageerr.PublicAccessNotPermitted
 	default:
 		return badHeader("X-Ms-Blob-Public-Access", access)
 	}
 }
 
+// refusePublic refuses access without a signature, which no account has. It is said behind all that is wrong with the
+// request itself.
+func (c *call) refusePublic() error {
+	if c.r.Header("X-Ms-Blob-Public-Access") != "" {
+		return storageerr.PublicAccessNotPermitted
+	}
+	return nil
+}
+
 // createContainer is Create Container (protocol/blob.md C1).
 func (c *call) createContainer() error {
+	if err := c.refusePublic(); err != nil {
+		return err
+	}
 	create := &catalog.Create{
 		Service: geo.Blob, Account: c.r.Account.Name, Name: c.res.container, NameRest: c.o.NameRest,
 		Metadata: c.in.metadata,
