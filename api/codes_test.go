@@ -228,7 +228,6 @@ func codeRequests() map[string]coded {
 		"QueueBeingDeleted":        queue("PUT /acct/gone", ""),
 		"QueueNotFound":            queue("GET /acct/none?comp=metadata", ""),
 		"MessageTooLarge":          queue("POST /acct/que/messages", strings.Repeat("x", 513<<10), "x-ms-version", "2009-09-19"),
-		"InvalidMarker":            queue("GET /acct/?comp=list&marker=x", ""),
 		"InvalidXMLNodeValue":      queue("PUT /acct/que?comp=acl", policy("<Id>a</Id><AccessPolicy><Permission>x</Permission></AccessPolicy>")),
 		"MissingXMLNode":           queue("PUT /acct/que?comp=acl", policy("")),
 		"PublicAccessNotPermitted": blob("PUT /acct/public?restype=container", "", "x-ms-blob-public-access", "blob"),

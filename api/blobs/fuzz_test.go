@@ -116,7 +116,7 @@ func FuzzParsePage(f *testing.F) {
 			return
 		}
 		c := &call{r: &protocol.Request{Query: query, Version: protocol.Version(version)}, res: resource{container: "cont"}}
-		q, err := c.page()
+		q, err := c.page(storageerr.OutOfRangeInput)
 		if err != nil {
 			requireRow(t, err)
 			return

@@ -41,7 +41,7 @@ type containersAsked struct {
 
 // parseListContainers reads the parameters of List Containers.
 func (c *call) parseListContainers() (a containersAsked, err error) {
-	q, err := c.page()
+	q, err := c.page(storageerr.OutOfRangeInput)
 	if err != nil {
 		return a, err
 	}
@@ -90,7 +90,7 @@ type blobsAsked struct {
 
 // parseListBlobs reads the parameters of List Blobs.
 func (c *call) parseListBlobs() (a blobsAsked, err error) {
-	q, err := c.page()
+	q, err := c.page(wire.BadParameter("marker", c.r.Query.Get("marker"), "The value is none that this service gave."))
 	if err != nil {
 		return a, err
 	}
@@ -139,10 +139,11 @@ func (c *call) listHead(doc, echo []byte) []byte {
 	return append(doc, "<Blobs>"...)
 }
 
-// page reads what the two listings ask for in the same words.
-func (c *call) page() (wire.Page, error) {
+// page reads what the two listings ask for in the same words. foreign is the error for a marker that was not given, in
+// which they differ (protocol/blob.md S1, 7.1).
+func (c *call) page(foreign error) (wire.Page, error) {
 	q := c.r.Query
-	return wire.ParsePage(q.Get("prefix"), q.Get("marker"), q.Get("maxresults"))
+	return wire.ParsePage(q.Get("prefix"), q.Get("marker"), q.Get("maxresults"), foreign)
 }
 
 // parseListing reads the parameters that List Blobs has alone. What would need a

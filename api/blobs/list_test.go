@@ -204,9 +204,6 @@ func TestListRefusals(t *testing.T) {
 		{"maxresults=-1", "", "OutOfRangeQueryParameterValue"},
 		{"maxresults=-99999999999999999999", "", "OutOfRangeQueryParameterValue"},
 		{"maxresults=x", "", "InvalidQueryParameterValue"},
-		{"marker=%21", "", "InvalidQueryParameterValue"},
-		{"marker=AA", "", "InvalidQueryParameterValue"},
-		{"marker=b5", "", "InvalidQueryParameterValue"},
 		{"prefix=%ff", "", "InvalidQueryParameterValue"},
 		{"include=nothing", "", "InvalidQueryParameterValue"},
 		{"include=metadata,permissions", "", "InvalidQueryParameterValue"},
@@ -214,6 +211,10 @@ func TestListRefusals(t *testing.T) {
 		for _, path := range []string{listPath, "/?comp=list"} {
 			r.requireCode(r.get(path+"&"+c.query), http.StatusBadRequest, c.code)
 		}
+	}
+	for _, marker := range []string{"%21", "AA", "b5", "garbage"} { // None that was given. The service has two codes.
+		r.requireCode(r.get(listPath+"&marker="+marker), http.StatusBadRequest, "InvalidQueryParameterValue")
+		r.requireCode(r.get("/?comp=list&marker="+marker), http.StatusBadRequest, "OutOfRangeInput")
 	}
 	for _, more := range []string{"6000", "99999999999999999999"} { // As many as there may be.
 		require.Equal(t, http.StatusOK, r.get(listPath+"&maxresults="+more).status)

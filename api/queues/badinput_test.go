@@ -117,7 +117,7 @@ func TestRefusalsOfQueues(t *testing.T) {
 		{"GET /?comp=list&maxresults=x", "", 400, inval, "", nil},
 		{"GET /?comp=list&include=other", "", 400, inval, "<QueryParameterName>include</QueryParameterName>", nil},
 		{"GET /?comp=list&prefix=%ff", "", 400, inval, "<QueryParameterName>prefix</QueryParameterName>", nil},
-		{"GET /?comp=list&marker=/acct/first", "", 400, "InvalidMarker", "", nil},
+		{"GET /?comp=list&marker=/acct/first", "", 400, "OutOfRangeInput", "", nil},
 	})
 	require.Contains(t, r.do("GET", "/?comp=list", "").body, "<Name>first</Name></Queue></Queues>", "nothing was made")
 }

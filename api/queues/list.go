@@ -32,12 +32,8 @@ type listing struct {
 
 func (c *call) parseListing() (l listing, err error) {
 	q := c.r.Query
-	if marker := q.Get("marker"); marker != "" {
-		if _, ok := wire.ParseMarker(marker); !ok {
-			return l, storageerr.InvalidMarker
-		}
-	}
-	if l.Page, err = wire.ParsePage(q.Get("prefix"), q.Get("marker"), q.Get("maxresults")); err != nil {
+	l.Page, err = wire.ParsePage(q.Get("prefix"), q.Get("marker"), q.Get("maxresults"), storageerr.OutOfRangeInput)
+	if err != nil {
 		return l, err
 	}
 	for item := range strings.SplitSeq(q.Get("include"), ",") {

@@ -20,8 +20,9 @@ type Page struct {
 	Items int
 }
 
-// ParsePage reads the values of prefix, marker and maxresults; an empty one is absent.
-func ParsePage(prefix, marker, maxResults string) (Page, error) {
+// ParsePage reads the values of prefix, marker and maxresults; an empty one is absent. foreign is the error for a marker
+// that this service did not give.
+func ParsePage(prefix, marker, maxResults string, foreign error) (Page, error) {
 	q := Page{Prefix: prefix, Items: PageItemsMax}
 	if !utf8.ValidString(prefix) {
 		return q, BadParameter("prefix", prefix, "The value is not UTF-8.")
@@ -29,7 +30,7 @@ func ParsePage(prefix, marker, maxResults string) (Page, error) {
 	if marker != "" {
 		name, ok := ParseMarker(marker)
 		if !ok {
-			return q, BadParameter("marker", marker, "The value is none that this service gave.")
+			return q, foreign
 		}
 		q.From = name
 	}

@@ -109,5 +109,4 @@ var (
 	MessageNotFound    = Row{404, "MessageNotFound", "The specified message does not exist."}
 	MessageTooLarge    = Row{400, "MessageTooLarge", "The message exceeds the maximum allowed size."}
 	PopReceiptMismatch = Row{400, "PopReceiptMismatch", "The specified pop receipt did not match the pop receipt for a dequeued message."}
-	InvalidMarker      = Row{400, "InvalidMarker", "The specified marker is invalid."}
 )
