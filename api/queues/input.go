@@ -2,6 +2,7 @@ package queues
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"time"
 
@@ -18,10 +19,10 @@ const (
 	// visibilityMaxOld is that of a get before 2011-08-18.
 	visibilityMaxOld = 7_200
 	ttlDefault       = 604_800
-	// ttlMaxOld is the longest life before 2017-07-29, ttlMax since: some 68 years.
+	// ttlMaxOld is the longest life before 2017-07-29.
 	ttlMaxOld = 604_800
-	ttlMax    = 1<<31 - 1
-	// ttlNever is the parameter of a message that never expires.
+	// ttlNever is the parameter of a message that never expires. A longer life than a
+	// time.Duration holds, some 292 years, counts as this.
 	ttlNever = -1
 )
 
@@ -75,15 +76,17 @@ func (c *call) life() (ttl, delay time.Duration, err error) {
 }
 
 func (c *call) ttl() (int64, error) {
-	most, reason := int64(ttlMax), "The value is a number of seconds above zero, or -1."
-	if c.r.Version < protocol.Version20170729 {
-		most, reason = ttlMaxOld, "The value is a number of seconds above zero."
+	old, reason := c.r.Version < protocol.Version20170729, "The value is a number of seconds above zero, or -1."
+	if old {
+		reason = "The value is a number of seconds above zero."
 	}
 	text := c.r.Query.Get("messagettl")
 	switch n, err := strconv.ParseInt(text, 10, 64); {
-	case text == "" || errors.Is(err, strconv.ErrSyntax) || n > 0:
-		return c.number("messagettl", ttlDefault, 1, most)
-	case n == ttlNever && c.r.Version >= protocol.Version20170729:
+	case text == "" || errors.Is(err, strconv.ErrSyntax) || n > 0 && old:
+		return c.number("messagettl", ttlDefault, 1, ttlMaxOld)
+	case n > math.MaxInt64/int64(time.Second) || n == ttlNever && !old:
+		return ttlNever, nil
+	case n > 0:
 		return n, nil
 	}
 	return 0, wire.BadParameter("messagettl", text, reason)

@@ -67,6 +67,8 @@ func TestQ24Times(t *testing.T) {
 		{testVersion, "", 7 * 24 * time.Hour, 0},
 		{testVersion, "?messagettl=1", time.Second, 0},
 		{testVersion, "?messagettl=2147483647&visibilitytimeout=604800", 2147483647 * time.Second, 7 * 24 * time.Hour},
+		{"2017-07-29", "?messagettl=2147483648", 2147483648 * time.Second, 0},
+		{testVersion, "?messagettl=9223372036", 9223372036 * time.Second, 0},
 		{testVersion, "?visibilitytimeout=604799", 7 * 24 * time.Hour, 604799 * time.Second},
 		{"2017-04-17", "?messagettl=604800&visibilitytimeout=5", 7 * 24 * time.Hour, 5 * time.Second},
 	} {
@@ -76,8 +78,13 @@ func TestQ24Times(t *testing.T) {
 		require.WithinDuration(t, inserted.Add(c.delay), read(m.TimeNextVisible), time.Second, c.query)
 	}
 	require.Equal(t, 204, r.do("DELETE", "/first/messages", "").status)
-	m := r.put("/first/messages?messagettl=-1", "x").list(t)[0]
-	require.Equal(t, "Fri, 31 Dec 9999 23:59:59 GMT", m.ExpirationTime)
+	var m message
+	for _, ttl := range []string{"922337203685", "9223372037", "99999999999999999999", "-1"} { // TimeSpan.MaxValue, and what no expiry can say.
+		m = r.put("/first/messages?messagettl="+ttl, "x").list(t)[0]
+		require.Equal(t, "Fri, 31 Dec 9999 23:59:59 GMT", m.ExpirationTime)
+	}
+	require.Equal(t, 204, r.do("DELETE", "/first/messages", "").status)
+	m = r.put("/first/messages?messagettl=99999999999", "x").list(t)[0]
 	a := r.do("PUT", named("first", m, "&visibilitytimeout=604800"), "")
 	require.Equal(t, 204, a.status, a.body)
 	require.WithinDuration(t, read(m.InsertionTime).Add(7*24*time.Hour), read(a.header.Get("x-ms-time-next-visible")), 5*time.Second)
