@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"antipode/api"
 	"antipode/api/auth"
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/routing"
 	"antipode/geo"
@@ -375,4 +377,37 @@ func TestVersionOfAnswersToSAS(t *testing.T) {
 	require.Equal(t, "2019-02-02", rig.want(t, c.by("sv=2020-02-10&sp=r"), 200, "").header.Get("x-ms-version"))
 	c.request += "&api-version=2018-03-28"
 	require.Equal(t, "2018-03-28", rig.want(t, c.by("sv=2020-02-10&sp=r"), 200, "").header.Get("x-ms-version"))
+}
+
+// An operation that is not built is 501 by a signature as by a key, whatever its letters and types: nobody looks for a
+// permission that would not help.
+func TestSASOfWhatIsNotBuilt(t *testing.T) {
+	rig := newResolveRig(t)
+	paths := map[operation.Resource]string{operation.Service: "/acct/", operation.BlobAccount: "/acct/", operation.Container: "/acct/cont", operation.Blob: "/acct/cont/there"}
+	asked := 0
+	for _, o := range operation.Of(geo.Blob) {
+		if o.Built {
+			continue
+		}
+		asked++
+		verb, _, _ := strings.Cut(o.Verbs.String(), ",")
+		query, headers := "?restype="+o.Restype+"&comp="+o.Comp, []string(nil)
+		for _, f := range o.With {
+			if f.Query != "" {
+				query += "&" + f.Query + "=" + cmp.Or(f.Value, "x")
+				continue
+			}
+			headers = append(headers, f.Header, cmp.Or(f.Value, "http://127.0.0.1/acct/cont/there"))
+		}
+		path := paths[o.On]
+		require.NotEmpty(t, path, o.Name)
+		c := blob(verb+" "+path+strings.ReplaceAll(strings.ReplaceAll(query, "restype=&", ""), "comp=&", ""), "", headers...)
+		rig.want(t, c, 501, "NotImplemented")
+		rig.want(t, c.by("sv=2024-08-04&ss=b&srt=o&sp=r"), 501, "NotImplemented")
+		rig.want(t, c.by("sv=2024-08-04&ss=q&srt=sco&sp=r"), 403, "AuthorizationServiceMismatch")
+		if o.On == operation.Container || o.On == operation.Blob {
+			rig.want(t, c.by(ofContainer+"r"), 501, "NotImplemented")
+		}
+	}
+	require.Greater(t, asked, 30)
 }

@@ -10,10 +10,10 @@ import (
 
 // Permitted refuses the operation where the shared access signature of its request does not permit it, in the order of
 // protocol/auth.md 23: the resource type, the letters, and what no signature permits. a is nil without a signature. The
-// header and the query are those of the request, or of its part of a batch. A request that is no operation is left to
-// its service, which refuses it; so is a batch of tables, whose parts are asked for one by one.
+// header and the query are those of the request, or of its part of a batch. What is no operation, or not built, is left to
+// its service, which refuses it: no permission would help. So is a batch of tables, whose parts are asked for one by one.
 func (o *Operation) Permitted(a *protocol.Access, h http.Header, q protocol.Query) error {
-	if a == nil || o.Name == Unknown || o.On == Batch {
+	if a == nil || !o.Built || o.On == Batch {
 		return nil
 	}
 	letters := o.SAS.Service
