@@ -93,13 +93,16 @@ func TestNames(t *testing.T) {
 		{"/cont/a/b", "/cont/a%2Fb"},
 		{"/cont//a//b/", "/cont/%2Fa%2f/b%2F"},
 		{"/cont/../x/./y", "/cont/..%2Fx%2F.%2Fy"},
+		{"/cont/x/y", "/cont/x%2Fy"}, // Another one than the last,
+		{"/cont/dir./y.", "/cont/dir%2E/y%2e"},
+		{"/cont/dir/y", "/cont/dir%2Fy"}, // and so is this.
 		{"/cont/a+b", "/cont/a%2Bb"},
 		{"/cont/%C3%A9;'", "/cont/%c3%a9%3B%27"},
 		{"/cont/w%5Cin", "/cont/w/in"},
 		{"/cont/" + repeat("x", 1024), "/cont/%78" + repeat("x", 1023)},
 	} {
 		body := fmt.Appendf(nil, "body %d", i)
-		require.Equal(t, http.StatusCreated, r.put(pair[0], body).status, pair[0])
+		require.Equal(t, http.StatusCreated, r.put(pair[0], body, "If-None-Match", "*").status, pair[0])
 		r.requireBlob(pair[1], body)
 	}
 	r.requireCode(r.get("/cont/A/b"), http.StatusNotFound, "BlobNotFound")
