@@ -273,6 +273,7 @@ func TestRefusals(t *testing.T) {
 		{"PUT", "/c2?restype=container", nil, nil, 400, "OutOfRangeInput"},
 		{"PUT", "/cont?restype=container", nil, nil, 409, "ContainerAlreadyExists"},
 		{"PUT", "/cont2?restype=container", nil, []string{"x-ms-blob-public-access", "blob"}, 409, "PublicAccessNotPermitted"},
+		{"PUT", "/cont2?restype=container", nil, []string{"x-ms-blob-public-access", "container"}, 409, "PublicAccessNotPermitted"},
 		{"PUT", "/cont2?restype=container", nil, []string{"x-ms-meta-1", "x"}, 400, "InvalidMetadata"},
 		{"PUT", "/cont2?restype=container", nil, []string{"x-ms-blob-public-access", "blob", "x-ms-meta-1", "x"}, 400, "InvalidMetadata"},
 		{"PUT", "/Cont2?restype=container", nil, []string{"x-ms-blob-public-access", "blob"}, 400, "InvalidResourceName"},

@@ -156,7 +156,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 		{"POST /none/messages", small, 404, "QueueNotFound", "", nil},
 		{"POST /none/messages?messagettl=0", small, 400, inval, "", nil},
 		{put + "?messagettl=0", small, 400, inval, "<QueryParameterName>messagettl</QueryParameterName>", nil},
-		{put + "?messagettl=-2", small, 400, inval, "", nil},
+		{put + "?messagettl=-2", small, 400, inval, "<QueryParameterName>messagettl</QueryParameterName>", nil},
 		{put + "?messagettl=x", small, 400, inval, "", nil},
 		{put + "?messagettl=-99999999999999999999", small, 400, inval, "", nil},
 		{put + "?messagettl=99999999999999999999", small, 400, outside, "<MaximumAllowed>604800</MaximumAllowed>", version("2017-04-17")},

@@ -79,7 +79,7 @@ func TestQ24Times(t *testing.T) {
 	}
 	require.Equal(t, 204, r.do("DELETE", "/first/messages", "").status)
 	var m message
-	for _, ttl := range []string{"922337203685", "9223372037", "99999999999999999999", "-1"} { // TimeSpan.MaxValue, and what no expiry can say.
+	for _, ttl := range []string{"922337203685", "9223372037", "18446744074", "99999999999999999999", "-1"} { // TimeSpan.MaxValue, and what no expiry can say.
 		m = r.put("/first/messages?messagettl="+ttl, "x").list(t)[0]
 		require.Equal(t, "Fri, 31 Dec 9999 23:59:59 GMT", m.ExpirationTime)
 	}

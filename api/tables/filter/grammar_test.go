@@ -58,7 +58,7 @@ func TestSection11(t *testing.T) {
 		"notExpr":         {yes("not f"), yes("not(f)"), yes("not not t"), no("not ( not f )"), syntax("not", 3)},
 		"compare":         {yes("(i)eq(5)"), yes("i\teq  5"), syntax("i eq5", 5), syntax("i=5", 1), syntax("i == 5", 3)},
 		"cmpOp":           {yes("i eq 5"), no("i ne 5"), yes("i gt 4"), yes("i ge 5"), yes("i lt 6"), yes("i le 5"), syntax("i is 5", 4)},
-		"words":           {syntax("i eq 5 and and i eq 5", 16), syntax("(i eq 5) and and (i eq 5)", 18), syntax("(i eq 5) or or (i eq 5)", 16), syntax("(i eq 5) and or (i eq 5)", 17), syntax("i eq eq (5)", 9), syntax("t and ne('x')", 9), yes("or and t"), yes("eq eq 1"), yes("not(not(t))")},
+		"words":           {syntax("i eq 5 and and i eq 5", 16), syntax("(i eq 5) and and (i eq 5)", 18), syntax("(i eq 5) or or (i eq 5)", 16), syntax("(i eq 5) and or (i eq 5)", 17), syntax("i eq eq (5)", 9), syntax("i eq add (5)", 10), syntax("i eq in (5)", 9), syntax("i eq has (5)", 10), syntax("t and ne('x')", 9), yes("or and t"), yes("eq eq 1"), yes("not(not(t))")},
 		"property":        {yes("café eq 1"), yes("_x1 eq 1"), no("I eq 5"), syntax("a-b eq 1", 1), syntax("$a eq 1", 1), syntax("1a eq 1", 2)},
 		"string":          {yes("e eq ''"), yes("name eq 'O''Hara'"), syntax("name eq 'O'Hara'", 11), syntax("e eq '", 6), syntax(`e eq "x"`, 6)},
 		"datetime":        {yes("w ge datetime'2020-01-01'"), yes("w eq datetime'2020-01-01T01:02:03.1234567'"), syntax("w eq DateTime'2020-01-01'", 25)},
