@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"antipode/api/protocol"
@@ -99,4 +100,11 @@ func (c *call) required(name string) (string, error) {
 		return "", storageerr.MissingQueryParameter.With("QueryParameterName", name)
 	}
 	return v, nil
+}
+
+// receipt returns the popreceipt parameter, which is Base64. A plus sign that a client left raw came as a space
+// (protocol/queue.md 9.4).
+func (c *call) receipt() (string, error) {
+	v, err := c.required("popreceipt")
+	return strings.ReplaceAll(v, " ", "+"), err
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -160,4 +162,31 @@ func TestPolicies(t *testing.T) {
 	require.Equal(t, 204, r.do("PUT", "/first?comp=acl", "").status)
 	require.Equal(t, start+"<SignedIdentifiers />", get())
 	require.Equal(t, "b", r.do("GET", "/first?comp=metadata", "").header.Get("x-ms-meta-a"), "policies leave metadata")
+}
+
+// A plus sign of a receipt that a client leaves raw is one, in an update and in a deletion; without the rule it came as
+// a space and the receipt as none.
+func TestReceiptWithRawPlus(t *testing.T) {
+	r := newRig(t, nil)
+	r.create("raw")
+	m := r.put("/raw/messages", "x").list(t)[0]
+	raw := func(m message) string {
+		return "/raw/messages/" + m.MessageID + "?visibilitytimeout=0&popreceipt=" + strings.ReplaceAll(url.QueryEscape(m.PopReceipt), "%2B", "+")
+	}
+	plus := func() { // The receipts of updates differ.
+		for range 1000 {
+			if strings.Contains(m.PopReceipt, "+") {
+				return
+			}
+			m.PopReceipt = r.do("PUT", named("raw", m, "&visibilitytimeout=0"), "").header.Get("x-ms-popreceipt")
+		}
+		t.Fatal("no receipt has a plus sign")
+	}
+	plus()
+	a := r.do("PUT", raw(m), "")
+	require.Equal(t, 204, a.status, a.body)
+	m.PopReceipt = a.header.Get("x-ms-popreceipt")
+	plus()
+	a = r.do("DELETE", raw(m), "")
+	require.Equal(t, 204, a.status, a.body)
 }

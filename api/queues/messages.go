@@ -151,7 +151,7 @@ func (c *call) message(receipt string) (q queues.Queue, id queues.MessageID, err
 
 // updateMessage is Update Message (protocol/queue.md 9.5). Without a body the text stays.
 func (c *call) updateMessage() error {
-	receipt, err := c.required("popreceipt")
+	receipt, err := c.receipt()
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (c *call) updateMessage() error {
 
 // deleteMessage is Delete Message (protocol/queue.md 9.4).
 func (c *call) deleteMessage() error {
-	receipt, err := c.required("popreceipt")
+	receipt, err := c.receipt()
 	if err != nil {
 		return err
 	}
