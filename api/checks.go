@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"antipode/geo"
 	"antipode/services/storageerr"
@@ -19,6 +21,19 @@ func (x *exchange) cors(ctx context.Context) error {
 		x.w.Before(func() { set(x.w.Header()) })
 	}
 	return err
+}
+
+// trimHeader drops the white space at the ends of values. net/http leaves it where a folded line ends in it, and no
+// signature covers it.
+func trimHeader(h http.Header) {
+	for name, values := range h {
+		for i, value := range values {
+			if trimmed := strings.Trim(value, " \t"); trimmed != value {
+				h[name] = slices.Clone(h[name]) // The array may be that of other names, too.
+				h[name][i] = trimmed
+			}
+		}
+	}
 }
 
 // checkLength refuses a PUT or a POST that says nothing about its body: one of blobs must

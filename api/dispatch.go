@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"antipode/api/accounts"
+	"antipode/api/auth"
 	"antipode/api/blobs"
 	"antipode/api/operation"
 	"antipode/api/protocol"
@@ -11,6 +12,26 @@ import (
 	"antipode/api/tables"
 	"antipode/geo"
 )
+
+// parse reads what the request asks for from its target and headers. Its errors are of a request of which the version
+// is not known.
+func (x *exchange) parse() error {
+	trimHeader(x.r.Header)
+	target, err := protocol.ParseTarget(x.service, x.req.Scheme, x.r.Host, x.r.RequestURI, x.o.Zones...)
+	if err != nil {
+		return err
+	}
+	x.req.Target = target
+	x.service = target.Service
+	if x.req.Query, err = protocol.ParseQuery(target.RawQuery); err != nil {
+		return err
+	}
+	if x.req.Version, err = auth.Version(target.Service, x.r.Header, x.req.Query); err != nil {
+		return err
+	}
+	x.asked = x.lookup()
+	return nil
+}
 
 // lookup finds what the request asks for.
 func (x *exchange) lookup() operation.Match {

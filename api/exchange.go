@@ -149,21 +149,12 @@ func (x *exchange) admitted() error {
 
 // answer serves the request, in the order of protocol/auth.md 23.
 func (x *exchange) answer() error {
-	target, err := protocol.ParseTarget(x.service, x.req.Scheme, x.r.Host, x.r.RequestURI, x.o.Zones...)
-	if err != nil {
+	if err := x.parse(); err != nil {
 		return x.early(err)
 	}
-	x.req.Target = target
-	x.service = target.Service
-	if x.req.Query, err = protocol.ParseQuery(target.RawQuery); err != nil {
-		return x.early(err)
-	}
-	if x.req.Version, err = auth.Version(target.Service, x.r.Header, x.req.Query); err != nil {
-		return x.early(err)
-	}
+	target := x.req.Target
 	x.req.At = x.o.Clock.Now()
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
-	x.asked = x.lookup()
 	if limit := x.limit(); x.asked.Time == operation.Upload && limit > protocol.AnswerMax {
 		protocol.AnswerWithin(x.w, limit+operation.RequestMax)
 	}

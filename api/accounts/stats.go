@@ -67,6 +67,9 @@ func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.
 	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {
 		return err
 	}
+	if err := protocol.CheckRepeated(r.HTTP.Header); err != nil {
+		return err
+	}
 	switch {
 	case m.Fault == operation.BadComp:
 		return wire.BadParameter("comp", strings.ToLower(r.Query.Get("comp")), "The value is not one of the service's.")

@@ -38,7 +38,8 @@ const (
 	noSuffix
 	// noZeroLength signs a Content-Length of 0 as empty, before 2015-02-21.
 	noZeroLength
-	// spacesCollapsed signs one space for every run of white space in a value.
+	// spacesCollapsed signs one space for every run of white space in a value. Who passes
+	// this way has the values changed to that in the request.
 	spacesCollapsed
 	// fullLayout signs the string of 2009-09-19 though no version was sent.
 	fullLayout
@@ -175,7 +176,7 @@ func requestDate(h http.Header) string {
 func (c *canonicalizer) collect(h http.Header, v variant) {
 	c.headers = c.headers[:0]
 	for name, values := range h {
-		if len(name) > 5 && strings.EqualFold(name[:5], "x-ms-") {
+		if signs(name) {
 			c.headers = append(c.headers, signedHeader{name, values})
 		}
 	}
@@ -198,7 +199,7 @@ func (c *canonicalizer) appendHeaders(b []byte, h http.Header, v variant) []byte
 			if i > 0 {
 				b = append(b, ',')
 			}
-			value = strings.TrimSpace(value)
+			value = trim(value)
 			if v&spacesCollapsed != 0 {
 				value = collapse(value)
 			}
@@ -208,9 +209,6 @@ func (c *canonicalizer) appendHeaders(b []byte, h http.Header, v variant) []byte
 	}
 	return b
 }
-
-// collapse writes one space for every run of white space.
-func collapse(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // appendPath appends the account and the path as sent.
 func appendPath(b []byte, m *message, v variant) []byte {

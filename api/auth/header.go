@@ -2,6 +2,7 @@ package auth
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"antipode/services/storageerr"
@@ -55,12 +56,40 @@ func joined(h http.Header, name string) string {
 	case 0:
 		return ""
 	case 1:
-		return strings.TrimSpace(values[0])
+		return trim(values[0])
 	default:
 		trimmed := make([]string, len(values))
 		for i, v := range values {
-			trimmed[i] = strings.TrimSpace(v)
+			trimmed[i] = trim(v)
 		}
 		return strings.Join(trimmed, ",")
 	}
 }
+
+// blanks are what HTTP takes for white space around a value. What else Unicode calls so is
+// part of the value, and stays in it.
+const blanks = " \t"
+
+// trim drops what HTTP drops around a value.
+func trim(value string) string { return strings.Trim(value, blanks) }
+
+// collapse writes one space for every run of white space.
+func collapse(value string) string {
+	return strings.Join(strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(blanks, r) }), " ")
+}
+
+// collapseHeaders makes the x-ms- headers what they are in the string that spacesCollapsed
+// signs.
+func collapseHeaders(h http.Header) {
+	for name, values := range h {
+		for i, value := range values {
+			if one := collapse(value); one != value && signs(name) {
+				h[name] = slices.Clone(h[name]) // The array may be that of other names, too.
+				h[name][i] = one
+			}
+		}
+	}
+}
+
+// signs reports whether a header is one of those that are signed by name.
+func signs(name string) bool { return len(name) >= 5 && strings.EqualFold(name[:5], "x-ms-") }

@@ -181,17 +181,14 @@ func ParseSAS(t protocol.Target, on Resource, q protocol.Query) (*SAS, error) {
 // read takes the fields that the version signs. A line feed in one would let it pass for two, and the parts of a key
 // range are UTF-8.
 func (s *SAS) read(q protocol.Query) error {
-	var seen [fields]bool
 	for _, p := range q {
 		for f := range fieldSnapshot {
 			switch {
 			case p.Name != fieldNames[f] || s.version < f.since():
-			case seen[f]:
-				return failed("The parameter " + p.Name + " is given more than once.")
 			case strings.ContainsFunc(p.Value, func(r rune) bool { return r < ' ' || r == 0x7f }) || !utf8.ValidString(p.Value):
 				return errMalformed
 			default:
-				s.text[f], seen[f] = p.Value, true
+				s.text[f] = p.Value
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package auth
 import (
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,9 @@ func TestUnsignedWidensNoSAS(t *testing.T) {
 						changes = append(changes, slices.Replace(slices.Clone(signed), i, i+1, with), slices.Delete(slices.Clone(signed), i, i+1))
 					}
 					for _, q := range changes {
+						if _, err := protocol.ParseQuery(rawOf(q)); err != nil {
+							continue // A name twice is refused before the signature is read.
+						}
 						if got := permitted(token.service, op, on, q); got != nil {
 							require.Equal(t, want, got, "%s by %v", op, q)
 						}
@@ -95,4 +99,13 @@ func TestUnsignedWidensNoSAS(t *testing.T) {
 			}
 		}
 	}
+}
+
+// rawOf is the query as it is sent.
+func rawOf(q protocol.Query) string {
+	var out []string
+	for _, p := range q {
+		out = append(out, url.QueryEscape(p.Name)+"="+url.QueryEscape(p.Value))
+	}
+	return strings.Join(out, "&")
 }

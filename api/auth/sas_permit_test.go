@@ -206,7 +206,6 @@ func TestMalformedSAS(t *testing.T) {
 		"sv=2019-02-02&tn=t&sp=r&se=2030-01-01&spk=a%0ab":               malformed,
 		"sv=2019-02-02&tn=t&sp=r&se=2030-01-01&epk=a%00":                malformed,
 		"sv=2019-02-02&tn=t&sp=r&se=2030-01-01&rsct=a%0db":              malformed,
-		"sv=2019-02-02&tn=t&sp=r&se=2030-01-01&SP=r":                    "The parameter sp is given more than once.",
 		"sv=2014-02-14&ss=t&srt=o&sp=r&se=2030-01-01":                   malformed,
 		"sv=2019-02-02&ss=t&srt=&sp=r&se=2030-01-01":                    "srt is mandatory. Cannot be empty",
 		"sv=2019-02-02&ss=x&srt=o&sp=r&se=2030-01-01":                   malformed,

@@ -62,9 +62,13 @@ type Verifier struct {
 }
 
 // Verify returns nil when the request is signed with one of the account's keys.
-// The target, the query and the effective version are those of the request. When
-// the client signed without its empty-valued parameters, these are removed from
-// *q and must have no effect.
+// The target, the query and the effective version are those of the request.
+//
+// Afterwards the request is what was signed, and nothing else may be read from it. If
+// the client signed without its empty-valued parameters, they are removed from *q; they
+// must have no effect before. If it signed one space for each run of white space, the
+// x-ms- headers of r have that. What no scheme signs is left as it is: see
+// protocol/auth.md 12.
 //
 // Errors: 400 InvalidAuthenticationInfo for a header of another form; 403
 // AuthenticationFailed, with an AuthenticationErrorDetail, for a date outside the
@@ -98,6 +102,9 @@ func (v *Verifier) Verify(r *http.Request, t protocol.Target, q *protocol.Query,
 	}
 	if way&noEmptyParams != 0 {
 		*q = q.WithoutEmpty()
+	}
+	if way&spacesCollapsed != 0 {
+		collapseHeaders(r.Header)
 	}
 	return nil
 }
@@ -278,7 +285,7 @@ func (v *Verifier) headerVariants(s *scratch, m *message) (possible variant) {
 			possible |= byteSorted
 		}
 		for _, value := range h.values {
-			if trimmed := strings.TrimSpace(value); strings.ContainsAny(trimmed, " \t") && collapse(trimmed) != trimmed {
+			if trimmed := trim(value); strings.ContainsAny(trimmed, blanks) && collapse(trimmed) != trimmed {
 				possible |= spacesCollapsed
 			}
 		}

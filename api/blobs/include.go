@@ -2,7 +2,6 @@ package blobs
 
 import (
 	"slices"
-	"strings"
 
 	"antipode/api/protocol"
 	"antipode/api/wire"
@@ -11,26 +10,14 @@ import (
 // includes is what a listing is asked to show besides.
 type includes []string
 
-// parseInclude reads the include parameters: comma-separated, perhaps repeated, empty
-// items ignored. known maps an item to the version it came with; another one, or one
-// that is newer than the request, is refused.
-func (c *call) parseInclude(known map[string]protocol.Version) (includes, error) {
-	var out includes
-	for _, p := range c.r.Query {
-		if p.Name != "include" {
-			continue
+// parseInclude reads the include parameters. known maps an item to the version it came with;
+// another one, or one that is newer than the request, is refused.
+func (c *call) parseInclude(known map[string]protocol.Version) (out includes, err error) {
+	for item := range c.r.Query.Included() {
+		if since, found := known[item]; !found || c.r.Version < since {
+			return nil, wire.BadParameter("include", item, "The value is not one of the operation's.")
 		}
-		for item := range strings.SplitSeq(p.Value, ",") {
-			item = lower(strings.TrimSpace(item))
-			since, found := known[item]
-			switch {
-			case item == "":
-			case !found || c.r.Version < since:
-				return nil, wire.BadParameter("include", item, "The value is not one of the operation's.")
-			default:
-				out = append(out, item)
-			}
-		}
+		out = append(out, item)
 	}
 	return out, nil
 }

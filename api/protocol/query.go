@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"iter"
 	"strings"
 
 	"antipode/api/wire"
@@ -21,12 +22,19 @@ type Param struct {
 // Query is the decoded parameters of a request in the order they were sent.
 // Names match without case: pass them in lower case. There are few, so lookups
 // walk the slice.
+//
+// Invariant: no name stands in it twice, but that of the list with a value each time.
+// A signature joins the values of a name with commas and may leave out empty ones: were
+// one of several values taken, a request could be sent as another under its signature.
 type Query []Param
 
+// listName is the one parameter that may be repeated: see Query.Included.
+const listName = "include"
+
 // ParseQuery decodes a raw query: percent-encoding, + as space, & alone as
-// separator (a semicolon is data). Bad percent-encoding and more than 256
-// parameters are 400 InvalidQueryParameterValue. Values that need no decoding
-// share the memory of raw.
+// separator (a semicolon is data). Bad percent-encoding, a name that is repeated
+// and more than 256 parameters are 400 InvalidQueryParameterValue. Values that need
+// no decoding share the memory of raw.
 func ParseQuery(raw string) (Query, error) {
 	if raw == "" {
 		return nil, nil
@@ -50,12 +58,26 @@ func ParseQuery(raw string) (Query, error) {
 		if !ok {
 			return nil, wire.BadParameter(name, rawValue, "Invalid percent-encoding.")
 		}
-		q = append(q, Param{Name: lowerASCII(name), Value: value})
+		p := Param{Name: lowerASCII(name), Value: value}
+		if q.repeats(p) {
+			return nil, wire.BadParameter(p.Name, value, "The parameter is given more than once.")
+		}
+		q = append(q, p)
 	}
 	return q, nil
 }
 
-// Lookup returns the first value of the parameter and whether it was sent.
+// repeats reports whether p would break the invariant.
+func (q Query) repeats(p Param) bool {
+	for i := range q {
+		if q[i].Name == p.Name && (p.Name != listName || p.Value == "" || q[i].Value == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// Lookup returns the value of the parameter and whether it was sent.
 func (q Query) Lookup(name string) (value string, sent bool) {
 	for i := range q {
 		if q[i].Name == name {
@@ -65,7 +87,7 @@ func (q Query) Lookup(name string) (value string, sent bool) {
 	return "", false
 }
 
-// Get returns the first value of the parameter, empty when it was not sent.
+// Get returns the value of the parameter, empty when it was not sent.
 func (q Query) Get(name string) string {
 	value, _ := q.Lookup(name)
 	return value
@@ -75,6 +97,23 @@ func (q Query) Get(name string) string {
 func (q Query) Has(name string) bool {
 	_, sent := q.Lookup(name)
 	return sent
+}
+
+// Included yields the items of the include parameters of a listing in lower case: they are
+// separated by commas, and perhaps in several parameters. Empty items are left out.
+func (q Query) Included() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, p := range q {
+			if p.Name != listName {
+				continue
+			}
+			for item := range strings.SplitSeq(p.Value, ",") {
+				if item = strings.ToLower(strings.TrimSpace(item)); item != "" && !yield(item) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // WithoutEmpty returns the parameters that have a value, in a new slice.

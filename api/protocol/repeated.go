@@ -7,8 +7,8 @@ import (
 	"antipode/api/wire"
 )
 
-// CheckRepeated refuses a request that sends one of the protocol's headers, or a hash
-// of its body, more than once. Signatures join the values with commas (protocol/auth.md 7),
+// CheckRepeated refuses a request that sends one of the protocol's headers, or the type, a
+// hash or the range of a body, more than once. Signatures join the values with commas (protocol/auth.md 7),
 // and no such header takes a list: to act on one of them would be a choice that the
 // client did not make. Metadata has other rules, and an x-ms-client-request-id
 // that came twice is just not echoed.
@@ -19,7 +19,7 @@ func CheckRepeated(h http.Header) error {
 			continue
 		}
 		own := strings.HasPrefix(name, "X-Ms-") && !strings.HasPrefix(name, "X-Ms-Meta-") && name != headerClientRequestID
-		if own || name == "Content-Md5" {
+		if own || name == "Content-Md5" || name == "Content-Type" || name == "Range" {
 			first = name
 		}
 	}

@@ -17,6 +17,7 @@ func TestCheckRepeated(t *testing.T) {
 	}))
 	for name, h := range map[string]http.Header{
 		"x-ms-version": {"X-Ms-Version": {"a", "a"}}, "content-md5": {"Content-Md5": {"a", "b"}},
+		"content-type": {"Content-Type": {"a", "b"}}, "range": {"Range": {"bytes=0-1", "bytes=2-3"}},
 		"x-ms-blob-type": {"X-Ms-Version": {"a", "b"}, "X-Ms-Blob-Type": {"a", "b"}},
 	} {
 		err := CheckRepeated(h)

@@ -36,14 +36,11 @@ func (c *call) parseListing() (l listing, err error) {
 	if err != nil {
 		return l, err
 	}
-	for item := range strings.SplitSeq(q.Get("include"), ",") {
-		switch item = strings.ToLower(strings.TrimSpace(item)); item {
-		case "":
-		case "metadata":
-			l.metadata = true
-		default:
+	for item := range q.Included() {
+		if item != "metadata" {
 			return l, wire.BadParameter("include", item, "The value is metadata.")
 		}
+		l.metadata = true
 	}
 	return l, nil
 }
