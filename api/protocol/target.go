@@ -101,6 +101,18 @@ func (t *Target) SignedAs() geo.Account {
 	return t.Account
 }
 
+// Admits reports whether the host of a URI in the request's body may be that of its account. Behind a proxy a client
+// knows other names than the server, so only one of the form {account}.{service}.{zone} is looked at, under any zone:
+// with another account or service it names what the request does not address.
+func (t Target) Admits(host string) bool {
+	label, s, _ := cutHost(host)
+	if s == 0 || strings.Contains(t.Base, "://"+host+"/") {
+		return true
+	}
+	account, _ := geo.SplitSecondary(label)
+	return s == t.Service && account == t.SignedAs()
+}
+
 // cutAbsolute splits http(s)://authority[/path][?query]. rest may be empty.
 func cutAbsolute(uri string) (scheme, host, rest string, ok bool) {
 	scheme, after, found := strings.Cut(uri, "://")
@@ -121,13 +133,20 @@ func cutAbsolute(uri string) (scheme, host, rest string, ok bool) {
 // hostStyle returns the account label and the service of a host-style name. An
 // IPv6 literal is none: no zone ends in a bracket.
 func hostStyle(host string, zones []geo.Zone) (label string, s geo.Service, ok bool) {
+	label, s, zone := cutHost(host)
+	return label, s, s != 0 && slices.Contains(zones, zone)
+}
+
+// cutHost cuts a name, perhaps with a port, into the labels of an account, of a service and of a zone. The service is
+// zero for a name of another form.
+func cutHost(host string) (label string, s geo.Service, zone geo.Zone) {
 	if colon := strings.LastIndexByte(host, ':'); colon >= 0 {
 		host = host[:colon]
 	}
 	label, rest, _ := strings.Cut(lowerASCII(strings.TrimSuffix(host, ".")), ".")
-	service, zone, _ := strings.Cut(rest, ".")
-	if label == "" || !slices.Contains(zones, geo.Zone(zone)) {
-		return "", 0, false
+	service, under, _ := strings.Cut(rest, ".")
+	if label == "" {
+		return "", 0, ""
 	}
 	switch service {
 	case "blob":
@@ -136,10 +155,8 @@ func hostStyle(host string, zones []geo.Zone) (label string, s geo.Service, ok b
 		s = geo.Queue
 	case "table":
 		s = geo.Table
-	default:
-		return "", 0, false
 	}
-	return label, s, true
+	return label, s, geo.Zone(under)
 }
 
 // usableHost reports whether host is a name or an IP literal, perhaps with a

@@ -193,3 +193,28 @@ func TestSignedAs(t *testing.T) {
 		}
 	}
 }
+
+// What a URI in a body may name as its host: whatever a proxy may have changed, and no other account or service.
+func TestTargetAdmits(t *testing.T) {
+	for uri, hosts := range map[string]map[string]bool{
+		"http://acct.table.zone/": {
+			"": true, "h": true, "127.0.0.1:10002": true, "[::1]:10002": true, "data.example.com": true, "acct.table.core.windows.net": true,
+			"ACCT-secondary.Table.x.:443": true, "acct.tables.core.windows.net": true, ".table.x": true,
+			"other.table.zone": false, "other.table.core.windows.net:443": false, "acct.blob.zone": false, "acct.queue.localhost:10001": false,
+			"other-secondary.table.localhost": false, "acct-drill.table.zone": false, "other.table": false,
+		},
+		"http://proxy.table.corp:8080/acct/": {"proxy.table.corp:8080": true, "proxy.table.corp": false, "acct.table.x": true},
+		"http://127.0.0.1/acct-secondary/":   {"acct.table.x": true, "acct-secondary.table.x": true, "other.table.x": false},
+		"http://acct-drill.table.zone/":      {"acct-drill.table.zone": true, "acct.table.zone": false},
+	} {
+		target, err := ParseTarget(geo.Table, "http", "", uri, "zone")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for host, want := range hosts {
+			if target.Admits(host) != want {
+				t.Errorf("%s admits %q: want %v", uri, host, want)
+			}
+		}
+	}
+}

@@ -343,6 +343,11 @@ func TestBadBatches(t *testing.T) {
 		set(op("PUT", "tbl(PartitionKey='p',RowKey='%zz')", `{}`)):                           "400 InvalidInput Bad Request - Error in query syntax.",
 		set(op("PUT", key("p", "a")+"?a=%zz", `{}`)):                                         "400 InvalidQueryParameterValue Value for one of the query parameters specified in the request URI is invalid.",
 		set(op("POST", "tbl", `{"PartitionKey":"p","RowKey":"a"} {}`)):                       badInput,
+		set(op("PUT", key("p", "a")+"?a=1&a=", `{}`)):                                        "400 InvalidQueryParameterValue Value for one of the query parameters specified in the request URI is invalid.",
+		set(op("PUT", key("p", "a"), `{}`, "x-ms-version: 2019-02-02", "x-ms-version: x")):   "400 InvalidHeaderValue The value for one of the HTTP headers is not in the correct format.",
+		set(elsewhere("other.table.core.windows.net")):                                       badInput,
+		set(elsewhere("acct.blob.localhost:10000")):                                          badInput,
+		set(elsewhere("127.0.0.1/other")):                                                    "400 InvalidResourceName The specifed resource name contains invalid characters.",
 	} {
 		got := strings.Replace(r.parts(r.batch(body + end))[0], " 0:", " ", 1)
 		require.Equal(t, want, got, body)

@@ -118,13 +118,15 @@ func (b *batch) take(r *wire.BatchRequest, p *part) error {
 	if r.ChangeSet == 0 && (b.requests > 0 || r.Method != http.MethodGet) || b.query != nil {
 		return storageerr.InvalidInput // Either one change set or one query.
 	}
-	name := b.r.Account.Name
-	if b.r.Clone {
-		name += geo.CloneSuffix
+	host, path, rawQuery := wire.CutBatchURI(r.URI, string(b.r.SignedAs()), b.r.PathStyle)
+	if !b.r.Admits(host) {
+		return storageerr.InvalidInput // Of another account.
 	}
-	path, rawQuery := wire.CutBatchURI(r.URI, string(name), b.r.PathStyle)
 	query, err := protocol.ParseQuery(rawQuery)
 	if err != nil {
+		return err
+	}
+	if err := protocol.CheckRepeated(r.Header); err != nil {
 		return err
 	}
 	in := &b.inner

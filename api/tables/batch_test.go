@@ -44,6 +44,11 @@ func insert(pk, rk, v string, lines ...string) string {
 		append([]string{"Prefer: return-no-content"}, lines...)...)
 }
 
+// elsewhere is an insert whose URI names another place than 127.0.0.1/acct.
+func elsewhere(place string) string {
+	return strings.Replace(insert("p", "new", "x"), "127.0.0.1/acct", place, 1)
+}
+
 func key(pk, rk string) string { return fmt.Sprintf("tbl(PartitionKey='%s',RowKey='%s')", pk, rk) }
 
 func (r *rig) batch(body string, headers ...string) received {

@@ -139,7 +139,7 @@ func TestBatchOfBlobs(t *testing.T) {
 		{Method: http.MethodDelete, URI: "/acct/c/a%20b", Header: header, ContentID: "0"},
 		{Method: http.MethodDelete, URI: "/acct/c/b?snapshot=x", Header: header, ContentID: "1"},
 	}, all)
-	path, query := CutBatchURI(all[1].URI, "acct", true)
+	_, path, query := CutBatchURI(all[1].URI, "acct", true)
 	require.Equal(t, []string{"c/b", "snapshot=x"}, []string{path, query})
 }
 
@@ -237,12 +237,12 @@ func TestCutBatchURI(t *testing.T) {
 		{"T(PartitionKey='http://x',RowKey='')", "T(PartitionKey='http://x',RowKey='')", ""},
 		{"/other/T", "other/T", ""},
 	} {
-		if path, query := CutBatchURI(tc.uri, "acct", true); path != tc.path || query != tc.query {
+		if _, path, query := CutBatchURI(tc.uri, "acct", true); path != tc.path || query != tc.query {
 			t.Errorf("%s: %q, %q", tc.uri, path, query)
 		}
 	}
-	if path, _ := CutBatchURI("http://acct.host/acct/T", "acct", false); path != "acct/T" {
-		t.Errorf("host style: %q", path)
+	if host, path, _ := CutBatchURI("http://acct.host:1/acct/T", "acct", false); host != "acct.host:1" || path != "acct/T" {
+		t.Errorf("host style: %q, %q", host, path)
 	}
 }
 
@@ -322,8 +322,8 @@ func FuzzBatchHead(f *testing.F) {
 	f.Add("??", "", false)
 	f.Add("https:///x", "multipart/mixed;boundary= ", true)
 	f.Fuzz(func(t *testing.T, uri, contentType string, pathStyle bool) {
-		path, query := CutBatchURI(uri, "acct", pathStyle)
-		require.LessOrEqual(t, len(path)+len(query), len(uri))
+		host, path, query := CutBatchURI(uri, "acct", pathStyle)
+		require.LessOrEqual(t, len(host)+len(path)+len(query), len(uri))
 		if !strings.ContainsAny(uri, " \t") {
 			whole, end := path, strings.TrimSuffix(uri, "?")
 			if query != "" {
