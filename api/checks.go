@@ -1,26 +1,22 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
 
+	"antipode/api/accounts"
+	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
 
-// cors reads what the answer to a request from a web page says of its origin (protocol/queue.md 6.2). An answer that is
-// made again has the headers again.
-func (x *exchange) cors(ctx context.Context) error {
-	if x.r.Header.Get("Origin") == "" {
-		return nil
+// allowOrigin adds the CORS headers to an answer of this front end, also to an error: whatever becomes known before the
+// account is (a wrong version, an overload) has none. It is called when the header is written. Preflights set their own.
+func (x *exchange) allowOrigin() {
+	if x.req.Version >= protocol.Version20130815 && x.r.Method != http.MethodOptions {
+		accounts.AllowOrigin(x.w.Header(), x.r, x.rules)
 	}
-	set, err := x.o.Accounts.CORS(ctx, x.req)
-	if err == nil && set != nil {
-		x.w.Before(func() { set(x.w.Header()) })
-	}
-	return err
 }
 
 // trimHeader drops the white space at the ends of values. net/http leaves it where a folded line ends in it, and no

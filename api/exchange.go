@@ -32,6 +32,8 @@ type exchange struct {
 	asked operation.Match
 	// op is what the request is counted as, and code the code of the error that it was answered with.
 	op, code string
+	// rules are the CORS rules of the service, once the account was read.
+	rules []catalog.CORSRule
 	// entered is how often the request is counted as one of its account's under way: the first time counts.
 	entered int
 	// signer is the account whose keys the signature was compared with, refusal the outcome. sas is the signature if it
@@ -116,6 +118,7 @@ func (x *exchange) fail(err error) {
 	if x.o.Location == "" {
 		x.o.Gateway.Failed(x.service, e.Code)
 	}
+	x.w.Before(x.allowOrigin)
 	protocol.WriteError(x.w, x.r, x.errorFormat(), x.req.ID, x.o.Clock.Now(), err)
 	protocol.Linger(x.w, x.r)
 }
@@ -287,9 +290,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect == operation.Reads {
 		x.w.Before(x.markStale)
 	}
-	if err := x.cors(ctx); err != nil {
-		return err
-	}
+	x.w.Before(x.allowOrigin) // Behind markStale, whose header may be exposed.
 	return x.dispatchFollowing(ctx)
 }
 

@@ -21,17 +21,17 @@ type offering struct {
 }
 
 // Resolve implements api.Directory.
-func (d *offering) Resolve(ctx context.Context, name geo.Account, s geo.Service, c func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
-	a, found, err := directory{"acct": "north", "other": "north"}.Resolve(ctx, name, s, c)
+func (d *offering) Resolve(ctx context.Context, name geo.Account, s geo.Service, c func(*catalog.Account) string) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
+	a, found, rules, err := directory{"acct": "north", "other": "north"}.Resolve(ctx, name, s, c)
 	if name != "acct" || d.here.Load() {
-		return a, found, err
+		return a, found, rules, err
 	}
 	a.Operation = &catalog.Operation{Kind: catalog.OperationMove, Move: catalog.Move{Phase: catalog.MoveOffered}}
 	if !d.first.CompareAndSwap(true, false) {
 		d.asked <- struct{}{}
 		<-d.goOn
 	}
-	return a, found, err
+	return a, found, rules, err
 }
 
 // R19: requests that wait for the failover of their account count as its requests, so that one which stays on its way does not

@@ -20,7 +20,7 @@ import (
 
 type buggyDirectory struct{}
 
-func (buggyDirectory) Resolve(context.Context, geo.Account, geo.Service, func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
+func (buggyDirectory) Resolve(context.Context, geo.Account, geo.Service, func(*catalog.Account) string) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
 	panic("no directory")
 }
 

@@ -11,7 +11,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// resolve reads the addressed account and the container that the request needs, in one read of
+// resolve reads the addressed account, the CORS rules of its service and the container that the request needs, in one read of
 // the catalog: on a node that does not lead the catalog each read waits for its leader (R5).
 // Which error an unknown account gets depends on the service (protocol/table.md 14.1,
 // protocol/auth.md 23). The outcome for the container waits in x.req until the handler asks for
@@ -21,7 +21,7 @@ import (
 // service then refuses a write to the generation (R8). A read is answered with the state before
 // the deletion, which happened after the request had arrived.
 func (x *exchange) resolve(ctx context.Context) (err error) {
-	x.req.Account, x.req.Container, err = x.o.Directory.Resolve(ctx, x.req.Target.Account, x.service, x.container)
+	x.req.Account, x.req.Container, x.rules, err = x.o.Directory.Resolve(ctx, x.req.Target.Account, x.service, x.container)
 	if errors.Is(err, storageerr.AccountNotFound) {
 		return x.unknown()
 	}

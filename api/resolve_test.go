@@ -203,12 +203,12 @@ type askedDirectory struct {
 	asked string
 }
 
-func (d *askedDirectory) Resolve(ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
-	a, found, err := d.directory.Resolve(ctx, name, s, container)
+func (d *askedDirectory) Resolve(ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
+	a, found, rules, err := d.directory.Resolve(ctx, name, s, container)
 	if err == nil {
 		d.asked = container(a)
 	}
-	return a, found, err
+	return a, found, rules, err
 }
 
 // bySAS signs a request for table tbl by a shared access signature, in place of a key.
@@ -292,16 +292,16 @@ type rotatedDirectory struct {
 	asked []string
 }
 
-func (d *rotatedDirectory) Resolve(ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
-	a, _, err := d.directory.Resolve(ctx, name, s, nil)
+func (d *rotatedDirectory) Resolve(ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
+	a, _, rules, err := d.directory.Resolve(ctx, name, s, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	old := *a
 	old.Key1, old.Key2 = d.oldKey, d.oldKey
 	a.Key1, a.Key2 = d.newKey, d.newKey
 	d.asked = append(d.asked, container(&old), container(a))
-	return a, nil, nil
+	return a, nil, rules, nil
 }
 
 // A signature is compared with the keys of the account that the request is served with, even if it

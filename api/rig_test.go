@@ -37,7 +37,7 @@ var key = []byte("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd
 type directory map[geo.Account]geo.Location
 
 // Resolve implements api.Directory. It leaves containers to the handlers.
-func (d directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
+func (d directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
 	a := &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: d[name], Redundancy: catalog.RAGRS}
 	switch a.Primary {
 	case "north":
@@ -52,9 +52,9 @@ func (d directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _
 	case "hidden": // GRS, and its secondary is here.
 		a.Primary, a.Secondary, a.Redundancy = "south", "north", catalog.GRS
 	default:
-		return nil, nil, storageerr.AccountNotFound
+		return nil, nil, nil, storageerr.AccountNotFound
 	}
-	return a, nil, nil
+	return a, nil, nil, nil
 }
 
 // frontEnd is a front end under test and what it counted.

@@ -24,10 +24,10 @@ type busyDirectory struct {
 // Resolve implements api.Directory.
 func (d *busyDirectory) Resolve(
 	ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string,
-) (*catalog.Account, *catalog.Found, error) {
-	a, _, err := d.directory.Resolve(ctx, name, s, container)
+) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
+	a, _, rules, err := d.directory.Resolve(ctx, name, s, container)
 	d.asked = container(a)
-	return a, &catalog.Found{Err: kv.ErrBusy}, err
+	return a, &catalog.Found{Err: kv.ErrBusy}, rules, err
 }
 
 // A policy that cannot be read now is no policy that does not exist: the client tries again. For a wrong signature

@@ -23,11 +23,12 @@ import (
 
 // Directory knows the accounts of a location.
 type Directory interface {
-	// Resolve returns a complete account, or AccountNotFound, and the outcome of looking up the
-	// container of the service that container names: one read of the catalog for both. An empty
-	// name looks up none, and found is nil. container may be called more than once.
+	// Resolve returns a complete account, or AccountNotFound, the outcome of looking up the
+	// container of the service that container names, and the CORS rules of the service: one read
+	// of the catalog for all. An empty name looks up none, and found is nil. container may be
+	// called more than once.
 	Resolve(ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string) (
-		a *catalog.Account, found *catalog.Found, err error)
+		a *catalog.Account, found *catalog.Found, rules []catalog.CORSRule, err error)
 }
 
 // Clones returns the front end that serves the clone of an account, if that is in this process, or else the address of the

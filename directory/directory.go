@@ -62,6 +62,7 @@ type Directory struct {
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
+	properties catalog.PropertiesCache
 	index      *index
 	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
 	idle   atomic.Uint64
@@ -114,23 +115,26 @@ func (d *Directory) SetTime(
 // Account reads an account from this location's catalog. It returns AccountNotFound if the account
 // does not exist or is not complete. The result is shared and must not be changed.
 func (d *Directory) Account(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	a, _, err := d.Resolve(ctx, name, 0, func(*catalog.Account) string { return "" })
+	a, _, _, err := d.Resolve(ctx, name, 0, func(*catalog.Account) string { return "" })
 	return a, err
 }
 
-// Resolve is Account, and also looks up a container of the service in the same read of the
-// catalog: the one that container returns for the account. If it returns no name, found is nil.
-// container may be called more than once; the last call counts.
+// Resolve is Account, and also looks up a container and the CORS rules of the service in the same read of the
+// catalog: the container that container returns for the account. If it returns no name, found is nil.
+// container may be called more than once; the last call counts. No service has no rules.
 //
-// The two rows need not be of one state. The container is read second, so it is never older than the account; one of a
-// copy that was deleted between the two reads is not reported as missing (R17).
+// The rows need not be of one state. The container is read last, so it is never older than the account; one of a
+// copy that was deleted between the reads is not reported as missing (R17).
 func (d *Directory) Resolve(
 	ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string,
-) (a *catalog.Account, found *catalog.Found, err error) {
+) (a *catalog.Account, found *catalog.Found, rules []catalog.CORSRule, err error) {
 	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(state ranges.State) (err error) {
 		for range 2 {
 			a, err = d.account(state, name)
 			if found = nil; err != nil {
+				return err
+			}
+			if rules, err = d.rules(state, s, name); err != nil {
 				return err
 			}
 			name := container(a)
@@ -147,9 +151,20 @@ func (d *Directory) Resolve(
 		return kv.ErrBusy
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return a, found, nil
+	return a, found, rules, nil
+}
+
+func (d *Directory) rules(state ranges.State, s geo.Service, a geo.Account) ([]catalog.CORSRule, error) {
+	if s == 0 {
+		return nil, nil
+	}
+	p, err := d.properties.Get(state, s, a)
+	if err != nil {
+		return nil, err
+	}
+	return p.CORS, nil
 }
 
 func (d *Directory) account(s ranges.State, name geo.Account) (*catalog.Account, error) {

@@ -59,7 +59,7 @@ func TestIncompleteAccountIsNotFound(t *testing.T) {
 	require.True(t, directory.Passing(err), err)
 	_, err = d.Account(t.Context(), "acct")
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
-	a, found, err := d.Resolve(t.Context(), "acct", geo.Table, func(*catalog.Account) string {
+	a, found, _, err := d.Resolve(t.Context(), "acct", geo.Table, func(*catalog.Account) string {
 		t.Error("no container of an incomplete account is looked up")
 		return "tbl"
 	})
@@ -93,7 +93,7 @@ func TestResolveReturnsTheLastRun(t *testing.T) {
 	create("Second")
 	// resolve looks up one name in the first run and another one in the second.
 	resolve := func(names ...string) *catalog.Found {
-		_, found, err := d.Resolve(t.Context(), "acct", geo.Table, func(a *catalog.Account) string {
+		_, found, _, err := d.Resolve(t.Context(), "acct", geo.Table, func(a *catalog.Account) string {
 			require.Equal(t, geo.Account("acct"), a.Name)
 			name := names[0]
 			names = names[1:]
@@ -126,7 +126,7 @@ func TestR17ResolveInADeletedCopy(t *testing.T) {
 	next := *a
 	next.Epoch, next.Operation = 2, &catalog.Operation{Kind: catalog.OperationBootstrap}
 	calls := 0
-	got, _, err := b.south.Resolve(t.Context(), "acct", geo.Table, func(a *catalog.Account) string {
+	got, _, _, err := b.south.Resolve(t.Context(), "acct", geo.Table, func(a *catalog.Account) string {
 		if calls++; calls == 1 {
 			require.False(t, a.Partial())
 			require.NoError(t, b.south.Prepare(t.Context(), next))

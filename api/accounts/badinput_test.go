@@ -30,6 +30,7 @@ import (
 	messages "antipode/services/queues"
 	"antipode/services/storageerr"
 	"antipode/stamp"
+	"antipode/stamp/ranges"
 	"antipode/stats"
 )
 
@@ -48,19 +49,27 @@ type rig struct {
 // services are those that are built.
 var services = []geo.Service{geo.Table, geo.Blob, geo.Queue}
 
-// directory holds the two accounts.
-type directory struct{}
+// directory holds the two accounts, and reads the rules of acct.
+type directory struct{ stamp *stamp.Stamp }
 
 var key = []byte("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
 
-func (directory) Resolve(_ context.Context, name geo.Account, _ geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, error) {
+func (d directory) Resolve(ctx context.Context, name geo.Account, s geo.Service, _ func(*catalog.Account) string) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
 	switch name {
 	case "acct":
-		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "north", Secondary: "south", Redundancy: catalog.RAGRS}, nil, nil
+		var p *catalog.Properties
+		err := d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(state ranges.State) (err error) {
+			p, err = catalog.GetProperties(state, s, name)
+			return err
+		})
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "north", Secondary: "south", Redundancy: catalog.RAGRS}, nil, p.CORS, nil
 	case "mirror":
-		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "south", Secondary: "north", Redundancy: catalog.RAGRS}, nil, nil
+		return &catalog.Account{Name: name, Key1: key, Key2: key, Epoch: 1, Primary: "south", Secondary: "north", Redundancy: catalog.RAGRS}, nil, nil, nil
 	}
-	return nil, nil, storageerr.AccountNotFound
+	return nil, nil, nil, storageerr.AccountNotFound
 }
 
 func newRig(t *testing.T) *rig {
@@ -69,7 +78,7 @@ func newRig(t *testing.T) *rig {
 	r.stamp = apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table, geo.Blob, geo.Queue)
 	names, writer := &catalog.Containers{}, primary.New(r.stamp)
 	server := api.NewServer(api.Options{
-		Location: "north", Directory: directory{}, Clock: r.clock, IDs: protocol.NewRequestIDs([32]byte{}), Logger: apitest.Quiet(),
+		Location: "north", Directory: directory{r.stamp}, Clock: r.clock, IDs: protocol.NewRequestIDs([32]byte{}), Logger: apitest.Quiet(),
 		Accounts: &accounts.Handler{Stamp: r.stamp, Writer: writer, Stats: func(context.Context, *catalog.Account, geo.Service) (stats.Replication, error) {
 			return stats.Replication{Status: stats.Unavailable}, nil
 		}},

@@ -13,7 +13,7 @@ import (
 )
 
 // Preflight answers an OPTIONS request, which never needs a signature and looks at no resource
-// (protocol/queue.md 6.2).
+// (protocol/blob.md 20.1).
 func (h *Handler) Preflight(ctx context.Context, w http.ResponseWriter, r *protocol.Request) error {
 	origin, method := r.Header("Origin"), r.Header("Access-Control-Request-Method")
 	if origin == "" || method == "" {
@@ -24,12 +24,13 @@ func (h *Handler) Preflight(ctx context.Context, w http.ResponseWriter, r *proto
 		return err
 	}
 	asked := r.Header("Access-Control-Request-Headers")
-	rule := ruleOf(p.CORS, origin, method, entries(asked))
-	if rule == nil {
+	rule := ruleOf(p.CORS, origin, method)
+	if rule == nil || slices.ContainsFunc(entries(asked), func(name string) bool { return !listed(rule.Allowed, name) }) {
 		return storageerr.CORSPreflightFailure
 	}
 	head := w.Header()
-	allowOrigin(head, rule, origin)
+	head.Set("Access-Control-Allow-Origin", origin)
+	head.Set("Access-Control-Allow-Credentials", "true")
 	head.Set("Access-Control-Allow-Methods", method)
 	if asked != "" {
 		head.Set("Access-Control-Allow-Headers", asked)
@@ -40,45 +41,71 @@ func (h *Handler) Preflight(ctx context.Context, w http.ResponseWriter, r *proto
 	return nil
 }
 
-// CORS returns what sets the headers of the answer to a request with an Origin, once its others are set; nil if no rule
-// matches (protocol/queue.md 6.2).
-func (h *Handler) CORS(ctx context.Context, r *protocol.Request) (func(http.Header), error) {
-	origin := r.Header("Origin")
-	p, err := h.read(ctx, r)
-	if err != nil {
-		return nil, err
+// AllowOrigin adds to an answer, whose other headers are set, what a browser needs to know of the origins that may read it
+// (protocol/blob.md 20.3, 20.4). What a cache may keep also depends on the rules when the request has no Origin: the cache
+// may answer one that has. A second call changes nothing.
+func AllowOrigin(head http.Header, r *http.Request, rules []catalog.CORSRule) {
+	origin, cached := r.Header.Get("Origin"), r.Method == http.MethodGet || r.Method == http.MethodHead
+	if len(rules) == 0 || origin == "" && !cached {
+		return
 	}
-	rule := ruleOf(p.CORS, origin, r.HTTP.Method, nil)
-	if rule == nil {
-		return nil, nil
+	rule := ruleOf(rules, origin, r.Method)
+	if rule != nil {
+		if exposed := exposedOf(rule, head); exposed != "" {
+			head.Set("Access-Control-Expose-Headers", exposed)
+		}
+		if slices.Contains(rule.Origins, "*") {
+			head.Set("Access-Control-Allow-Origin", "*")
+			return
+		}
+		head.Set("Access-Control-Allow-Origin", origin)
+		head.Set("Access-Control-Allow-Credentials", "true")
 	}
-	return func(head http.Header) {
-		var exposed []string
-		for name := range head {
-			if listed(rule.Exposed, name) {
-				exposed = append(exposed, name)
-			}
-		}
-		slices.Sort(exposed)
-		allowOrigin(head, rule, origin)
-		if len(exposed) > 0 {
-			head.Set("Access-Control-Expose-Headers", strings.Join(exposed, ","))
-		}
-	}, nil
+	if cached {
+		head.Set("Vary", "Origin")
+	}
 }
 
-// ruleOf returns the first rule that lets an origin use a method with some headers; nil if none does.
-func ruleOf(rules []catalog.CORSRule, origin, method string, headers []string) *catalog.CORSRule {
-	for i := range rules {
-		r := &rules[i]
-		if !slices.Contains(r.Methods, method) || !slices.Contains(r.Origins, "*") && !slices.Contains(r.Origins, origin) {
-			continue
-		}
-		if !slices.ContainsFunc(headers, func(name string) bool { return !listed(r.Allowed, name) }) {
-			return r
+// exposedOf names the headers of an answer that a rule exposes. Those by which our front ends inform each other stay with
+// them.
+func exposedOf(rule *catalog.CORSRule, head http.Header) string {
+	var exposed []string
+	for name := range head {
+		hop := strings.HasPrefix(name, "X-Antipode-") && name != protocol.HeaderMayBeStale
+		if !hop && !strings.HasPrefix(name, "Access-Control-") && listed(rule.Exposed, name) {
+			exposed = append(exposed, name)
 		}
 	}
-	return nil
+	slices.Sort(exposed)
+	return strings.Join(exposed, ",")
+}
+
+// ruleOf returns the first rule that lets an origin use a method, which decides alone; nil if none does. Without an origin
+// it is one for all of them.
+func ruleOf(rules []catalog.CORSRule, origin, method string) *catalog.CORSRule {
+	i := slices.IndexFunc(rules, func(r catalog.CORSRule) bool {
+		return slices.Contains(r.Methods, method) &&
+			slices.ContainsFunc(r.Origins, func(allowed string) bool { return allows(allowed, origin) })
+	})
+	if i < 0 {
+		return nil
+	}
+	return &rules[i]
+}
+
+// allows reports whether an entry of AllowedOrigins matches an origin: *, the origin itself, or one with * in place of
+// the subdomain, which may have several labels.
+func allows(allowed, origin string) bool {
+	if allowed == "*" || allowed == origin {
+		return true
+	}
+	scheme, domain, wild := strings.Cut(allowed, "://*.")
+	if !wild {
+		return false
+	}
+	sub, under := strings.CutPrefix(origin, scheme+"://")
+	sub, within := strings.CutSuffix(sub, "."+domain)
+	return under && within && sub != "" && !strings.ContainsAny(sub, "/:@")
 }
 
 // listed reports whether a list has the name of a header, or a prefix of it, in any case.
@@ -90,15 +117,4 @@ func listed(list []string, name string) bool {
 		}
 		return strings.EqualFold(entry, name)
 	})
-}
-
-// allowOrigin names the origin that may read the answer. One for all origins may be kept for all of them.
-func allowOrigin(head http.Header, r *catalog.CORSRule, origin string) {
-	if slices.Contains(r.Origins, "*") {
-		head.Set("Access-Control-Allow-Origin", "*")
-		return
-	}
-	head.Set("Access-Control-Allow-Origin", origin)
-	head.Set("Access-Control-Allow-Credentials", "true")
-	head.Set("Vary", "Origin")
 }

@@ -20,12 +20,9 @@ const inFlightBytesMax = 8 << 20
 func (h *Handler) read(ctx context.Context, r *protocol.Request) (p *catalog.Properties, err error) {
 	reader := ranges.OfAccount(h.Stamp, r.Account.Name, r.Account.GeoEpoch(), r.Secondary)
 	err = reader.Read(ctx, h.Stamp.Route().Catalog(), func(s ranges.State) error {
-		p, err = h.cache.Get(s, catalog.PropertiesKey(r.Service, r.Account.Name), catalog.ParseProperties)
+		p, err = catalog.GetProperties(s, r.Service, r.Account.Name)
 		return err
 	})
-	if p == nil {
-		p = &catalog.Properties{}
-	}
 	return p, err
 }
 

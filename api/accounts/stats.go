@@ -38,7 +38,6 @@ type Handler struct {
 	// client that cannot parse an empty one (protocol/service.md 3).
 	OmitEmptyLastSyncTime bool
 
-	cache    catalog.Cache[catalog.Properties]
 	begin    sync.Once
 	inFlight *protocol.InFlight
 }

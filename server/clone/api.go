@@ -77,9 +77,9 @@ type only struct {
 // Resolve implements api.Directory.
 func (d only) Resolve(
 	ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string,
-) (*catalog.Account, *catalog.Found, error) {
+) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
 	if name != d.name {
-		return nil, nil, storageerr.AccountNotFound
+		return nil, nil, nil, storageerr.AccountNotFound
 	}
 	return d.Directory.Resolve(ctx, name, s, container)
 }

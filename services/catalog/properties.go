@@ -69,7 +69,7 @@ func propertiesPartition(s geo.Service, a geo.Account) keys.Partition {
 
 // PropertiesKey is the key of the properties of a service of an account.
 func PropertiesKey(s geo.Service, a geo.Account) []byte {
-	return append(propertiesPartition(s, a).Append(nil), propertiesRow...)
+	return append(propertiesPartition(s, a).Append(make([]byte, 0, 96)), propertiesRow...)
 }
 
 // IsProperties reports whether a partition of the catalog is that of the properties of a service.
@@ -80,6 +80,38 @@ func IsProperties(p keys.Partition) bool {
 		}
 	}
 	return false
+}
+
+// GetProperties reads the properties of a service of an account: those of a new account if none were set.
+func GetProperties(from kv.Getter, s geo.Service, a geo.Account) (*Properties, error) {
+	v, ok, err := from.Get(PropertiesKey(s, a))
+	if err != nil || !ok {
+		return &Properties{}, err
+	}
+	return ParseProperties(v)
+}
+
+// PropertiesCache keeps the properties of services, also of those that have set none: each request needs the CORS rules. It
+// may be used concurrently. The zero value is ready.
+type PropertiesCache struct{ rows Cache[Properties] }
+
+// Get is GetProperties. The result is shared and not to be changed.
+func (c *PropertiesCache) Get(from kv.Versioned, s geo.Service, a geo.Account) (*Properties, error) {
+	return c.rows.Get(orEmpty{from}, PropertiesKey(s, a), func(b []byte) (*Properties, error) {
+		if len(b) == 0 {
+			return &Properties{}, nil
+		}
+		return ParseProperties(b)
+	})
+}
+
+// orEmpty shows a row that does not exist as an empty one, so that a Cache keeps it.
+type orEmpty struct{ kv.Versioned }
+
+// Get implements kv.Getter.
+func (s orEmpty) Get(key []byte) ([]byte, bool, error) {
+	v, _, err := s.Versioned.Get(key)
+	return v, true, err
 }
 
 // ParseProperties decodes stored properties.
@@ -115,11 +147,7 @@ func (w *SetProperties) Gone() error { return storageerr.AccountNotFound }
 
 // Evaluate implements services.Write.
 func (w *SetProperties) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
-	p := &Properties{}
-	v, ok, err := get.Get(PropertiesKey(w.Service, w.Account))
-	if ok && err == nil {
-		p, err = ParseProperties(v)
-	}
+	p, err := GetProperties(get, w.Service, w.Account)
 	if err != nil {
 		return services.Effect{}, err
 	}
