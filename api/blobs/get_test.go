@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -91,7 +92,7 @@ func TestReadConditions(t *testing.T) {
 		for _, match := range []string{tag, "*", "*,abc"} {
 			require.Equal(t, http.StatusOK, r.do(method, "/cont/b", nil, "If-Match", match).status, match)
 		}
-		for _, match := range []string{"abc", tag + "invalid", ""} {
+		for _, match := range []string{"abc", tag + "invalid", "NULL"} {
 			r.requireCode(r.do(method, "/cont/b", nil, "If-Match", match), http.StatusPreconditionFailed, "ConditionNotMet")
 		}
 		r.requireCode(r.do(method, "/cont/none", nil, "If-Match", "*"), http.StatusNotFound, "BlobNotFound")
@@ -177,4 +178,42 @@ func TestDelete(t *testing.T) {
 	require.Equal(t, "true", a.header.Get("x-ms-delete-type-permanent"))
 	r.requireCode(r.get("/cont/b"), http.StatusNotFound, "BlobNotFound")
 	r.requireCode(r.do(http.MethodDelete, "/cont/b", nil), http.StatusNotFound, "BlobNotFound")
+}
+
+// What is no condition is ignored where a client has no value for it, and a date that a read cannot parse. A write is not
+// let through by an If-Match without a tag, and refuses a date that it cannot parse (docs/DIVERGENCE.md).
+func TestNoConditions(t *testing.T) {
+	r := newRig(t, nil)
+	conditions := []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
+	created := r.put("/cont/b", []byte("x")).header.Get("ETag")
+	for _, value := range []string{"null", ""} {
+		for _, name := range conditions {
+			for _, read := range []string{"/cont/b", "/cont/b?comp=metadata", "/cont/b?comp=blocklist", "/cont?restype=container", listPath} {
+				require.Equal(t, http.StatusOK, r.get(read, name, value).status, "%s %s: %q", read, name, value)
+			}
+			require.Equal(t, http.StatusOK, r.do(http.MethodHead, "/cont/b", nil, name, value).status, name)
+			if name == "If-Match" {
+				for _, write := range []string{"PUT /cont/b", "PUT /cont/new", "PUT /cont/b?comp=metadata", "PUT /cont/b?comp=properties", "DELETE /cont/b"} {
+					method, path, _ := strings.Cut(write, " ")
+					r.requireCode(r.do(method, path, nil, name, value, "x-ms-blob-type", "BlockBlob"), http.StatusPreconditionFailed, "ConditionNotMet")
+				}
+				require.Equal(t, created, r.get("/cont/b").header.Get("ETag"), "nothing was written")
+				continue
+			}
+			require.Equal(t, http.StatusCreated, r.put("/cont/b", nil, name, value).status, name)
+			require.Equal(t, http.StatusOK, r.do(http.MethodPut, "/cont/b?comp=metadata", nil, name, value).status, name)
+			require.Equal(t, http.StatusAccepted, r.do(http.MethodDelete, "/cont/b", nil, name, value).status, name)
+			require.Equal(t, http.StatusOK, r.do(http.MethodPut, "/cont?restype=container&comp=metadata", nil, name, value).status, name)
+			require.Equal(t, http.StatusOK, r.do(http.MethodPut, "/cont?restype=container&comp=acl", nil, name, value).status, name)
+			created = r.put("/cont/b", []byte("x")).header.Get("ETag")
+		}
+	}
+	for _, date := range []string{"x", "2026-01-02T12:00:00Z", "Sun, 06 Nov 1994 08:49:37 PST"} {
+		for _, name := range conditions[2:] {
+			require.Equal(t, http.StatusOK, r.get("/cont/b", name, date).status, date)
+			r.requireCode(r.do(http.MethodDelete, "/cont/b", nil, name, date), http.StatusBadRequest, "InvalidHeaderValue")
+		}
+		require.Equal(t, http.StatusOK, r.get("/cont/b").status)
+	}
+	r.requireCode(r.do(http.MethodDelete, "/cont?restype=container", nil, "If-Match", "null"), http.StatusBadRequest, "ConditionHeadersNotSupported")
 }

@@ -23,6 +23,7 @@ func TestOrderOfChecks(t *testing.T) {
 		refused    = fault{"If-Match", "*", "ConditionHeadersNotSupported"}
 		lease      = fault{"x-ms-lease-id", "x", "InvalidHeaderValue"}
 		date       = fault{"If-Modified-Since", "x", "InvalidHeaderValue"}
+		tag        = fault{"If-None-Match", `"a`, "InvalidHeaderValue"}
 		tier       = fault{"x-ms-access-tier", "x", "InvalidHeaderValue"}
 		metadata   = fault{"x-ms-meta-", "v", "EmptyMetadataKey"}
 		storedMD5  = fault{"x-ms-blob-content-md5", "x", "InvalidMd5"}
@@ -51,9 +52,9 @@ func TestOrderOfChecks(t *testing.T) {
 		},
 		"DELETE /none/b": {snapshot, unbuilt, {"x-ms-delete-snapshots", "x", "InvalidHeaderValue"}, lease, date, none},
 		"GET /none/b": {
-			snapshot, unbuilt, {"x-ms-range-get-content-md5", "true", "InvalidHeaderValue"}, lease, date, none,
+			snapshot, unbuilt, {"x-ms-range-get-content-md5", "true", "InvalidHeaderValue"}, lease, tag, none,
 		},
-		"GET /none/b?comp=metadata":  {snapshot, unbuilt, lease, date, none},
+		"GET /none/b?comp=metadata":  {snapshot, unbuilt, lease, tag, none},
 		"GET /none/b?comp=blocklist": {snapshot, unbuilt, {"?blocklisttype", "x", "InvalidQueryParameterValue"}, lease, none},
 		"PUT /none?restype=container": {
 			refused, {"x-ms-default-encryption-scope", "s", "UnsupportedHeader"}, {"x-ms-blob-public-access", "x", "InvalidHeaderValue"}, metadata,

@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"antipode/api/operation"
+	"antipode/api/protocol"
 	"antipode/api/wire"
 	"antipode/services/storageerr"
 )
@@ -23,7 +24,7 @@ var (
 )
 
 // refuseUnbuilt refuses what would make the request another one and is not built, and the
-// conditions that a write of a container does not take. Those that an operation on a blob does
+// conditions that a write of a container does not take. Headers that are no condition, and those that an operation on a blob does
 // not take are ignored (protocol/blob.md 16.1).
 func (c *call) refuseUnbuilt() error {
 	write := c.asked.Effect == operation.Writes
@@ -64,7 +65,7 @@ func (c *call) refuseConditions() error {
 		{"If-Modified-Since", operation.IfModifiedSince},
 		{"If-Unmodified-Since", operation.IfUnmodifiedSince},
 	} {
-		if c.asked.Takes&header.group == 0 && c.r.Header(header.name) != "" {
+		if c.asked.Takes&header.group == 0 && protocol.HasCondition(c.r.HTTP.Header, header.name) {
 			return storageerr.ConditionsNotSupported
 		}
 	}

@@ -46,14 +46,18 @@ type instant struct {
 }
 
 // ParseReadConditions reads the conditions of a GET or HEAD (protocol/blob.md 16.3).
-// Ill-formed dates, and tags of If-None-Match, are 400 InvalidHeaderValue; an If-Match
+// A date that cannot be parsed is ignored, as HTTP has it, and so is what is unset. Ill-formed
+// tags of If-None-Match and several dates are 400 InvalidHeaderValue; an If-Match
 // that is no tag of this service is one that does not hold. If-None-Match: * is 400
 // UnsatisfiableCondition since 2016-05-31, and mixes that versions before
 // 2013-08-15 do not know are 400 MultipleConditionHeadersNotSupported.
 func ParseReadConditions(h http.Header, v Version) (Conditions, error) {
-	c, err := parseConditions(h)
+	c, err := parseConditions(h, true)
 	if err != nil {
 		return Conditions{}, err
+	}
+	if unset(h[headerIfMatch]) {
+		c.match = tagList{}
 	}
 	if c.noneMatch.any && v >= Version20160531 {
 		return Conditions{}, storageerr.UnsatisfiableCondition
@@ -67,9 +71,11 @@ func ParseReadConditions(h http.Header, v Version) (Conditions, error) {
 // ParseWriteConditions reads the conditions of a write: one header, or one of the
 // pairs If-None-Match with If-Modified-Since and If-Match with
 // If-Unmodified-Since, where the tag decides alone. Any other mix, or several
-// tags, is 400 MultipleConditionHeadersNotSupported.
+// tags, is 400 MultipleConditionHeadersNotSupported. A write may not become one without
+// conditions where its client has sent some: a date that cannot be parsed is 400
+// InvalidHeaderValue, and an unset If-Match does not hold. Other headers are ignored if unset.
 func ParseWriteConditions(h http.Header) (Conditions, error) {
-	c, err := parseConditions(h)
+	c, err := parseConditions(h, false)
 	if err != nil {
 		return Conditions{}, err
 	}
@@ -169,30 +175,47 @@ func (l tagList) holds(modified geo.Timestamp) bool {
 
 func seconds(ts geo.Timestamp) int64 { return int64(ts / geo.TicksPerSecond) }
 
-func parseConditions(h http.Header) (c Conditions, err error) {
+// parseConditions reads all four headers. lenient ignores dates that cannot be parsed.
+func parseConditions(h http.Header, lenient bool) (c Conditions, err error) {
 	// A weak tag comes from a proxy that changed the encoding. It may answer "you
 	// have this one already", but never admits a write.
 	c.match = parseMatch(h)
 	if c.noneMatch, err = parseNoneMatch(h); err != nil {
 		return Conditions{}, err
 	}
-	if c.modifiedSince, err = parseInstant(h, headerIfModifiedSince); err != nil {
+	if c.modifiedSince, err = parseInstant(h, headerIfModifiedSince, lenient); err != nil {
 		return Conditions{}, err
 	}
-	c.unmodifiedAt, err = parseInstant(h, headerIfUnmodifiedSince)
+	c.unmodifiedAt, err = parseInstant(h, headerIfUnmodifiedSince, lenient)
 	return c, err
 }
 
-func parseInstant(h http.Header, name string) (instant, error) {
+// HasCondition reports whether a write has the condition of a header, in its canonical form: an unset one is none, but for
+// If-Match, as in ParseWriteConditions.
+func HasCondition(h http.Header, name string) bool {
+	return h.Get(name) != "" && (name == headerIfMatch || !unset(h[name]))
+}
+
+// unset reports whether the client had no value for a header, and sent it all the same: empty, or the null of its language.
+func unset(values []string) bool {
+	return len(values) == 1 && (values[0] == "" || values[0] == "null")
+}
+
+// parseInstant reads the date of a header. lenient ignores one that cannot be parsed (RFC 9110 13.1.3, 13.1.4). Several
+// are an error, also in one line.
+func parseInstant(h http.Header, name string, lenient bool) (instant, error) {
 	values := h[name]
-	if len(values) == 0 {
+	if len(values) == 0 || unset(values) {
 		return instant{}, nil
 	}
 	t, ok := wire.ParseHTTPTime(values[0])
-	if !ok || len(values) > 1 {
-		return instant{}, wire.BadHeader(name, values...)
+	switch {
+	case ok && len(values) == 1:
+		return instant{sent: true, unix: t.Unix()}, nil
+	case lenient && len(values) == 1 && !strings.Contains(values[0], "GMT,"):
+		return instant{}, nil
 	}
-	return instant{sent: true, unix: t.Unix()}, nil
+	return instant{}, wire.BadHeader(name, values...)
 }
 
 // parseMatch reads If-Match: a comma list of quoted or bare tags and *. A W/"tag" keeps
@@ -220,10 +243,10 @@ func parseMatch(h http.Header) tagList {
 }
 
 // parseNoneMatch reads If-None-Match: *, or a comma list of quoted or bare tags. A
-// W/"tag" stands for the tag.
+// W/"tag" stands for the tag, and an unset header for none.
 func parseNoneMatch(h http.Header) (tagList, error) {
 	values := h[headerIfNoneMatch]
-	if len(values) == 0 {
+	if len(values) == 0 || unset(values) {
 		return tagList{}, nil
 	}
 	l := tagList{sent: true}
@@ -287,11 +310,12 @@ func (m TableMatch) Holds(ts geo.Timestamp) bool {
 
 // ParseTableMatch reads the conditions of a table request (protocol/table.md 10.2).
 // If-Match takes one weak tag or *; a strong or bare tag, a list or an empty value
-// is 400 InvalidInput. So is If-None-Match on PUT or DELETE, or beside If-Match.
-// Time conditions are ignored.
+// is 400 InvalidInput: none may turn into no If-Match, which is an upsert. So is an
+// If-None-Match on PUT or DELETE, or beside If-Match, unless it is unset. Time conditions
+// are ignored.
 func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
 	values, sent := h[headerIfMatch]
-	if _, none := h[headerIfNoneMatch]; none &&
+	if none := h[headerIfNoneMatch]; len(none) > 0 && !unset(none) &&
 		(sent || method == http.MethodPut || method == http.MethodDelete) {
 		return TableMatch{}, storageerr.InvalidInput
 	}

@@ -83,7 +83,9 @@ func TestReadConditions(t *testing.T) {
 		{Version20120212, []string{"IMS", timeBefore, "IUS", timeAfter}, storageerr.MultipleConditions, nil},
 		{Version20120212, []string{"IM", "tag," + otherTag}, storageerr.MultipleConditions, nil},
 		// Ill-formed.
-		{Newest, []string{"INM", ""}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", "nul"}, nil, nil},
+		{Newest, []string{"INM", "", "INM", ""}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", "null,"}, storageerr.InvalidHeaderValue, nil},
 		{Newest, []string{"INM", `"a`}, storageerr.InvalidHeaderValue, nil},
 		{Newest, []string{"INM", `a"`}, storageerr.InvalidHeaderValue, nil},
 		{Newest, []string{"INM", `"a"b`}, storageerr.InvalidHeaderValue, nil},
@@ -91,7 +93,9 @@ func TestReadConditions(t *testing.T) {
 		{Newest, []string{"INM", `W/a`}, storageerr.InvalidHeaderValue, nil},
 		{Newest, []string{"INM", `a b`}, storageerr.InvalidHeaderValue, nil},
 		// An If-Match that is no tag of ours equals none; * may stand in a list.
-		{Newest, []string{"IM", ""}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", "", "IM", "null"}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", "null, null"}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", "NULL"}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", "tag" + "invalid"}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", bare + "invalid"}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", `"` + bare}, nil, storageerr.ConditionNotMet},
@@ -108,9 +112,15 @@ func TestReadConditions(t *testing.T) {
 		{Version20120212, []string{"IM", "*,abc"}, storageerr.MultipleConditions, nil},
 		{Newest, []string{"INM", `*, "a"`}, storageerr.InvalidHeaderValue, nil},
 		{Newest, []string{"INM", "*", "INM", "*"}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"IMS", "yesterday"}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"IMS", ""}, storageerr.InvalidHeaderValue, nil},
 		{Newest, []string{"IUS", timeSame, "IUS", timeSame}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IMS", "null", "IMS", "null"}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IMS", timeSame + ", " + timeSame}, storageerr.InvalidHeaderValue, nil},
+		// What is no condition changes nothing beside one that is.
+		{Newest, []string{"IM", "null", "INM", "tag"}, nil, storageerr.NotModified},
+		{Newest, []string{"INM", "null", "IMS", timeAfter}, nil, storageerr.NotModified},
+		{Newest, []string{"INM", "tag", "IMS", "null"}, nil, storageerr.NotModified},
+		{Newest, []string{"IM", otherTag, "IUS", "null"}, nil, storageerr.ConditionNotMet},
+		{Version20120212, []string{"IM", "null", "INM", "tag", "IUS", ""}, nil, storageerr.NotModified},
 	}
 	for _, tt := range tests {
 		c, err := ParseReadConditions(conditionHeader(tt.pairs...), tt.version)
@@ -123,6 +133,38 @@ func TestReadConditions(t *testing.T) {
 		}
 		if c.IsZero() != (len(tt.pairs) == 0 || tt.parse != nil) {
 			t.Errorf("%s %q: IsZero %v", tt.version, tt.pairs, c.IsZero())
+		}
+	}
+}
+
+// A read ignores what is no condition: a date that cannot be parsed (RFC 9110 13.1.3, 13.1.4), and what is unset. A write ignores
+// what is unset, but for If-Match, and refuses a date that it cannot parse: it would lose its condition.
+func TestNoConditions(t *testing.T) {
+	for _, value := range []string{
+		"", "null", "undefined", "0", "yesterday", "2026-01-02T12:00:00Z", "Fri, 02 Jan 2026 12:00:00", "Fri, 02 Jan 2026 12:00:00 CET",
+		"Fri, 32 Jan 2026 12:00:00 GMT",
+	} {
+		pairs := []string{"IMS", value, "IUS", value}
+		if value == "" || value == "null" {
+			pairs = append(pairs, "IM", value, "INM", value)
+		}
+		for _, v := range []Version{Version20120212, Newest} {
+			h := conditionHeader(pairs...)
+			if c, err := ParseReadConditions(h, v); err != nil || !c.IsZero() {
+				t.Errorf("%s %q: %+v %v", v, pairs, c, err)
+			}
+		}
+		_, err := ParseWriteConditions(conditionHeader("IUS", value))
+		_, other := ParseWriteConditions(conditionHeader("IMS", value))
+		if sent := len(pairs) == 4; errors.Is(err, storageerr.InvalidHeaderValue) != sent || errors.Is(other, storageerr.InvalidHeaderValue) != sent {
+			t.Errorf("%q of a write: %v %v", value, err, other)
+		}
+		for name, want := range map[string]bool{
+			headerIfMatch: value == "null", headerIfNoneMatch: false, headerIfModifiedSince: len(pairs) == 4, headerIfUnmodifiedSince: len(pairs) == 4,
+		} {
+			if got := HasCondition(conditionHeader(pairs...), name); got != want {
+				t.Errorf("%s of %q: %v", name, pairs, got)
+			}
 		}
 	}
 }
@@ -152,6 +194,15 @@ func TestWriteConditions(t *testing.T) {
 		{[]string{"IM", otherTag, "IUS", timeAfter}, not, not, not},
 		{[]string{"INM", "*", "IMS", timeBefore}, exists, not, met},
 		{[]string{"INM", otherTag, "IMS", timeAfter}, met, met, met},
+		// What is unset is no condition, but for an If-Match, which does not hold.
+		{[]string{"IUS", "null"}, met, met, met},
+		{[]string{"IMS", "null"}, met, met, met},
+		{[]string{"INM", "null"}, met, met, met},
+		{[]string{"INM", ""}, met, met, met},
+		{[]string{"IM", "null"}, not, not, not},
+		{[]string{"IM", ""}, not, not, not},
+		{[]string{"IM", "tag", "INM", "null", "IMS", "null", "IUS", ""}, met, met, not},
+		{[]string{"INM", "*", "IUS", "null"}, exists, not, met},
 	}
 	for _, tt := range tests {
 		c, err := ParseWriteConditions(conditionHeader(tt.pairs...))
@@ -206,6 +257,10 @@ func TestTableMatch(t *testing.T) {
 		{"PUT", `"abc"`, "-", true, false, false, false, false},
 		{"PUT", `abc`, "-", true, false, false, false, false},
 		{"PUT", ``, "-", true, false, false, false, false},
+		{"PUT", `null`, "-", true, false, false, false, false},
+		{"DELETE", tag, "null", false, true, false, true, false},
+		{"PUT", "-", "", false, false, false, true, true},
+		{"PUT", "null", "null", true, false, false, false, false},
 		{"PUT", `W/"a`, "-", true, false, false, false, false},
 		{"PUT", `W/`, "-", true, false, false, false, false},
 		{"PUT", tag + ", " + tag, "-", true, false, false, false, false},
@@ -261,7 +316,7 @@ func TestTableNoneMatch(t *testing.T) {
 		`W/"datetime'2008-10-01T15%3A27%3A34.4838175Z'"`:        false,
 		`W/"0x5B168C7B6E589D2"`:                                 false,
 		`W/"datetime'2008-10-01T15:27:34.4838174Z'`:             false,
-		"": false, "W/": false, `"`: false, "**": false, `W/"%zz"`: false,
+		"": false, "null": false, "W/": false, `"`: false, "**": false, `W/"%zz"`: false,
 	} {
 		if got := ParseTableNoneMatch(http.Header{"If-None-Match": {value}}).Names(ts); got != want {
 			t.Errorf("%s: %v", value, got)

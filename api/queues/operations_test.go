@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -66,4 +67,17 @@ func TestHandlersAreTheBuiltRows(t *testing.T) {
 		}
 	}
 	require.Len(t, handlers, len(built))
+}
+
+// Queues know no conditions: headers of such, well-formed or not, change nothing.
+func TestConditionsAreIgnored(t *testing.T) {
+	r := newRig(t, nil)
+	require.Equal(t, http.StatusCreated, r.do("PUT", "/conditions", "").status)
+	for _, value := range []string{"", "null", "yesterday", `"a"`, "*"} {
+		none := []string{"If-Match", value, "If-None-Match", value, "If-Modified-Since", value, "If-Unmodified-Since", value}
+		require.Equal(t, http.StatusNoContent, r.do("PUT", "/conditions?comp=metadata", "", none...).status)
+		require.Equal(t, http.StatusOK, r.do("GET", "/conditions?comp=metadata", "", none...).status)
+		require.Equal(t, http.StatusOK, r.do("GET", "/conditions/messages", "", none...).status)
+		require.Equal(t, http.StatusNoContent, r.do("DELETE", "/conditions/messages", "", none...).status)
+	}
 }

@@ -204,6 +204,39 @@ func TestMergeLimits(t *testing.T) {
 	require.Equal(t, before, r.do(http.MethodGet, "/acct/"+key("p", "large"), "").header.Get("ETag"))
 }
 
+// An If-Match without a tag refuses the write, alone and in a batch: it neither becomes an upsert nor "any version"
+// (docs/protocol/table.md 10.2). Other headers that are no condition are ignored.
+func TestNoConditions(t *testing.T) {
+	r := newRig(t)
+	there := key("p", "there")
+	require.Equal(t, "201", r.outcome(r.do(http.MethodPost, "/acct/tbl", `{"PartitionKey":"p","RowKey":"there","x":1}`)))
+	before := r.state()
+	const empty = " " // As it is sent: the rig leaves out a header without a value.
+	for _, value := range []string{empty, "null", "undefined"} {
+		fault := "The etag value '" + strings.TrimSpace(value) + "' specified in one of the request headers is not valid. " +
+			"Please make sure only one etag value is specified and is valid."
+		for _, at := range []string{there, key("p", "none")} {
+			for _, method := range []string{http.MethodPut, "MERGE", "PATCH", http.MethodDelete} {
+				require.Equal(t, "400 InvalidInput "+fault, r.outcome(r.do(method, "/acct/"+at, `{"x":2}`, "If-Match", value)), "%s %q", method, value)
+				parts := r.parts(r.batch(set(op(method, at, `{"x":2}`, "If-Match: "+value)) + end))
+				require.Equal(t, []string{"400 InvalidInput 0:" + fault}, parts, "%s %q", method, value)
+			}
+		}
+	}
+	require.Equal(t, before, r.state())
+	tag := r.do(http.MethodGet, "/acct/"+there, "").header.Get("ETag")
+	for _, value := range []string{empty, "null"} {
+		none := []string{"If-None-Match", value, "If-Modified-Since", value, "If-Unmodified-Since", value}
+		require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/"+there, "", append(none, "If-Match", value)...).status)
+		require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/tbl()", "", append(none, "If-Match", value)...).status)
+		a := r.do(http.MethodPut, "/acct/"+there, `{"x":2}`, append(none, "If-Match", tag)...)
+		require.Equal(t, "204", r.outcome(a))
+		require.Equal(t, "412", r.outcome(r.do(http.MethodPut, "/acct/"+there, `{"x":2}`, append(none, "If-Match", tag)...))[:3])
+		tag = a.header.Get("ETag")
+		require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "new"+strings.TrimSpace(value)), `{"x":2}`, none...)), "an upsert")
+	}
+}
+
 // Keys at their limits and beyond, in bodies and in URLs (4.4, A.7 to A.13).
 func TestKeys(t *testing.T) {
 	r := newRig(t)
