@@ -113,7 +113,7 @@ func TestPreflight(t *testing.T) {
 		require.Equal(t, "CorsPreflightFailure", r.preflight(s, "Origin", "http://a.test", askMethod, "GET").Header.Get("x-ms-error-code"))
 		r.setRules(s,
 			corsRule("http://a.test,http://b.test", "GET,PUT", "", "x-ms-meta-*,content-type"),
-			corsRule("*", "GET,DELETE", "", "*"))
+			corsRule("*", "GET,DELETE,OPTIONS", "", "*"))
 		for _, c := range []struct{ origin, method, headers, want string }{
 			{"http://a.test", "", "", "400 InvalidHeaderValue"},
 			{"", "GET", "", "400 InvalidHeaderValue"},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/geo"
 	"antipode/stamp/kv"
 )
 
@@ -91,4 +92,25 @@ func TestCacheIsBounded(t *testing.T) {
 	require.Equal(t, 3*cacheMax, s.reads, "so do the newest ones")
 	get(1)
 	require.Equal(t, 3*cacheMax+1, s.reads)
+}
+
+// A cache keeps the properties of a service that has set none, too: they are read again once the data has changed.
+func TestPropertiesCacheKeepsNone(t *testing.T) {
+	s := &rows{version: 7, value: map[string]string{}}
+	var c PropertiesCache
+	get := func(want string) {
+		t.Helper()
+		p, err := c.Get(s, geo.Blob, "acct")
+		require.NoError(t, err)
+		require.Equal(t, want, p.DefaultVersion)
+	}
+	get("")
+	get("")
+	require.Equal(t, 1, s.reads)
+	s.value[string(PropertiesKey(geo.Blob, "acct"))], s.version = `{"v":1,"default_version":"2013-08-15"}`, 8
+	get("2013-08-15")
+	require.Equal(t, 2, s.reads)
+	s.value[string(PropertiesKey(geo.Blob, "acct"))], s.version = `{"v":99}`, 9
+	_, err := c.Get(s, geo.Blob, "acct")
+	require.Error(t, err, "of a newer format")
 }
