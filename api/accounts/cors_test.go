@@ -126,7 +126,7 @@ func TestPreflight(t *testing.T) {
 			{"http://a.test", "DELETE", "x-other", "200 "},
 			{"http://c.test", "GET", "", "200 "},
 		} {
-			asked := []string{"Origin", c.origin, askMethod, c.method, askHeaders, c.headers}
+			asked := []string{"Origin", c.origin, askMethod, c.method, askHeaders, c.headers, "x-ms-version", "2021-12-02"}
 			resp := r.preflight(s, asked...)
 			h := resp.Header
 			require.Equal(t, c.want, strings.Fields(resp.Status)[0]+" "+h.Get("x-ms-error-code"), "%s %+v", s, c)
