@@ -15,7 +15,7 @@ import (
 func (t *tool) nodeCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "node",
-		Short: "Stop and start nodes (development), and wait for one after its restart",
+		Short: "Wait for a node after its restart; stop and start nodes (development)",
 		Example: `  antipodectl node stop northcentralus-2
   antipodectl node start northcentralus-2`,
 	})
@@ -40,7 +40,7 @@ func (t *tool) startNode(ctx context.Context, name string) (admin.Changed, error
 func (t *tool) locationCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "location",
-		Short: "Stop and start locations (development)",
+		Short: "Let a location take writes alone; stop and start locations (development)",
 		Example: `  antipodectl location stop northcentralus
   antipodectl location start northcentralus`,
 	})

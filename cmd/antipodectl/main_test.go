@@ -516,3 +516,37 @@ func TestFigures(t *testing.T) {
 	}
 	require.Equal(t, "2026-11-21T15:04:05.999Z", instant(admin.Time{Time: time.Date(2026, 11, 21, 15, 4, 5, 999_999_900, time.UTC)}))
 }
+
+// TestFirstScreen: who is woken by an alarm finds the three commands to begin with before anything else, each of which
+// exists, and every command in a group, within the lines of a terminal; breaking things comes last.
+func TestFirstScreen(t *testing.T) {
+	_, out, _ := ctl("")
+	code, long, _ := ctl("", "--help")
+	require.Equal(t, exitOK, code)
+	require.Equal(t, out, long)
+	head, groups, _ := strings.Cut(out, "Usage:")
+	at := -1
+	for _, words := range [][]string{{"status"}, {"why", "ACCOUNT"}, {"failover", "plan", "ACCOUNT"}} {
+		next := strings.Index(head, "antipodectl "+strings.Join(words, " ")+" ")
+		require.Greater(t, next, at, words)
+		at = next
+		c, args, err := newTool(nil, nil, nil).root().Find(words)
+		require.NoError(t, err)
+		require.Equal(t, strings.Join(words, " "), strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "antipodectl ")+" "+strings.Join(args, " ")))
+		require.NoError(t, c.Args(c, args))
+	}
+	require.NotContains(t, head, "break")
+	at = -1
+	for _, title := range []string{"Accounts:", "Replication:", "Failover:", "Nodes and ranges:", "Development:"} {
+		next := strings.Index(groups, "\n"+title+"\n")
+		require.Greater(t, next, at, title)
+		at = next
+	}
+	for _, c := range newTool(nil, nil, nil).root().Commands() {
+		require.NotEmpty(t, c.GroupID, c.Name())
+	}
+	commands, _, _ := strings.Cut(out, "\nFlags:")
+	require.LessOrEqual(t, strings.Count(commands, "\n"), 50)
+	_, out, _ = ctl("", "status", "--help")
+	require.NotContains(t, out, "Exit codes", "only the first screen has what holds for all")
+}

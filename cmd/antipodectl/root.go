@@ -111,14 +111,17 @@ func (t *tool) explain(err error) string {
 	return strings.Join(strings.Fields(msg), " ")
 }
 
-func (t *tool) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:     "antipodectl",
-		Short:   "Show and operate an Antipode deployment",
-		Version: version,
-		Long: `antipodectl shows how an Antipode deployment does, makes accounts, and breaks
-things on purpose: it stops nodes and locations and cuts the link between them.
+const rootLong = `antipodectl operates an Antipode deployment: it shows how locations, nodes and copies do,
+manages accounts, and moves them from one location to the other.
 
+First, when an alarm wakes you:
+  antipodectl status                  what does not do well, and how far each secondary is
+  antipodectl why ACCOUNT             what holds the Last Sync Time of an account back
+  antipodectl failover plan ACCOUNT   what a failover would do now, and what blocks it
+docs/runbooks has a page for each alarm.`
+
+// rootEnd follows the commands and flags of the first screen.
+const rootEnd = `
 It talks to an admin port: --admin, else the environment's ` + adminEnv + `, else
 ` + adminDefault + `.
 
@@ -127,12 +130,17 @@ by itself; elsewhere name a copy of the token file: --token-file, else the envir
 ` + tokenFileEnv + `, or the token itself in ` + tokenEnv + `.
 
 Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line. Those of
-verify: antipodectl verify --help.`,
-		Example: `  antipodectl status
-  antipodectl status --watch
-  antipodectl account create pictures --location southcentralus
-  antipodectl node stop northcentralus-2
-  antipodectl link cut`,
+verify: antipodectl verify --help.
+`
+
+func (t *tool) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:     "antipodectl",
+		Short:   "Show and operate an Antipode deployment",
+		Version: version,
+		Long:    rootLong,
+		Example: `  antipodectl status --watch
+  antipodectl account create pictures --location southcentralus`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -145,9 +153,25 @@ verify: antipodectl verify --help.`,
 	f.StringVarP(&t.output, "output", "o", "text", "`FORM` of the output: text or json")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	group(root)
-	root.AddCommand(t.statusCommand(), t.eventsCommand(), t.accountCommand(), t.nodeCommand(), t.locationCommand(), t.linkCommand(),
-		t.rangeCommand(), t.lagCommand(), t.whyCommand(), t.verifyCommand(), t.forkCommand(), t.failoverCommand(), t.lostCommand(),
-		t.drillCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand())
+	root.SetHelpTemplate(root.HelpTemplate() + "{{if not .HasParent}}" + rootEnd + "{{end}}")
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Accounts:", []*cobra.Command{t.accountCommand()}},
+		{"Replication:", []*cobra.Command{t.statusCommand(), t.whyCommand(), t.lagCommand(), t.verifyCommand(), t.forkCommand()}},
+		{"Failover:", []*cobra.Command{t.failoverCommand(), t.lostCommand(), t.drillCommand()}},
+		{"Nodes and ranges:", []*cobra.Command{
+			t.eventsCommand(), t.nodeCommand(), t.locationCommand(), t.rangeCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand(),
+		}},
+		{"Development:", []*cobra.Command{t.linkCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
 	return root
 }
 
