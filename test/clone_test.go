@@ -57,6 +57,7 @@ func TestCloneInACluster(t *testing.T) {
 		return err
 	})
 	require.Equal(t, south, clone.Location)
+	requirePrivate(t, d.Dir)
 	t.Logf("opened on %s in %.1f s", clone.Node, clone.TookSeconds)
 	_, host, err := admin.ParseNodeName(clone.Node)
 	require.NoError(t, err)

@@ -237,6 +237,7 @@ func TestCluster(t *testing.T) {
 	defer cancel()
 	d.createTable()
 	d.everywhere()
+	requirePrivate(t, d.Dir)
 	sdk := func(location, number int) *devproc.Process {
 		return &devproc.Process{Config: devproc.Config{PortBase: d.NodePorts(location, number).Base, HTTP: d.hc}}
 	}

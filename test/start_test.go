@@ -22,6 +22,7 @@ import (
 // flag that makes no sense.
 func TestStartRefused(t *testing.T) {
 	p := startDev(t)
+	requirePrivate(t, p.DataDir())
 	free, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
 

@@ -55,7 +55,7 @@ func makeTokenFile(path string) (err error) {
 		return err
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".admin-token-*") // Mode 600.

@@ -61,7 +61,7 @@ func certCACommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files := []newFile{{caCertFile, pair.Cert, 0o644}, {caKeyFile, pair.Key, 0o600}}
+			files := []newFile{{caCertFile, pair.Cert}, {caKeyFile, pair.Key}}
 			if err := writeNew(out, files); err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func certify(w io.Writer, ca, out string, o identity.NodeOptions, file string) e
 	if err != nil {
 		return err
 	}
-	files := []newFile{{nodeCertFile, pair.Cert, 0o644}, {nodeKeyFile, pair.Key, 0o600}, {caCertFile, caCert, 0o644}}
+	files := []newFile{{nodeCertFile, pair.Cert}, {nodeKeyFile, pair.Key}, {caCertFile, caCert}}
 	if err := writeNew(out, files); err != nil {
 		return err
 	}
@@ -200,12 +200,11 @@ func readAuthority(dir string) (*identity.Authority, []byte, error) {
 type newFile struct {
 	name string
 	data []byte
-	mode os.FileMode
 }
 
 // writeNew writes all files, or none if one of them exists: an overwritten key is lost for good.
 func writeNew(dir string, files []newFile) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("--out %s: %w", dir, err)
 	}
 	for _, f := range files {
@@ -214,7 +213,7 @@ func writeNew(dir string, files []newFile) error {
 		}
 	}
 	for _, f := range files {
-		out, err := os.OpenFile(filepath.Join(dir, f.name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, f.mode)
+		out, err := os.OpenFile(filepath.Join(dir, f.name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return fmt.Errorf("--out %s: %w", dir, err)
 		}

@@ -43,10 +43,12 @@ func TestCert(t *testing.T) {
 	k, err := identity.OpenKeyring(self, files, clock.System{}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.Equal(t, self, k.Self())
-	for _, key := range []string{filepath.Join(ca, caKeyFile), files.Key} {
-		info, err := os.Stat(key)
-		require.NoError(t, err)
-		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), key)
+	for _, file := range []string{filepath.Join(ca, caCertFile), filepath.Join(ca, caKeyFile), files.CA, files.Cert, files.Key} {
+		for path, want := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): 0o700} {
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			require.Equal(t, want, info.Mode().Perm(), path)
+		}
 	}
 
 	before, err := os.ReadFile(files.Key)

@@ -114,6 +114,9 @@ func startCluster(out io.Writer, f clusterFlags) error {
 // prepareCluster starts the processes, makes the accounts, waits until their statistics are live,
 // and prints how to use them.
 func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clusterFlags, list []account) error {
+	if err := makeFolder(o.Dir); err != nil {
+		return err
+	}
 	if err := cluster.Start(ctx, o); err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ func runDNS(out io.Writer, f processFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := makeFolder(c.Data); err != nil {
+		return fmt.Errorf("cannot make the data folder %s: %w", c.Data, err)
+	}
 	ctx := untilSignal(out, stopMax)
 	p, err := nameserver.Open(nameserver.ProcessOptions{Config: c, Clock: clock.System{}, Logger: log})
 	if err != nil {

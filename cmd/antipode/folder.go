@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,10 +19,10 @@ type folder struct{ lock *os.File }
 
 // openFolder makes the folder if missing, locks it, and checks its format version.
 func openFolder(dir string) (*folder, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder %s: %w; choose another with --data", dir, err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := os.OpenFile(filepath.Join(dir, "LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write to the data folder %s: %w; choose another with --data", dir, err)
 	}
@@ -34,6 +35,24 @@ func openFolder(dir string) (*folder, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// makeFolder makes a folder if missing, and takes the rights of other users from one that this user owns: earlier versions
+// made it readable for all. So nobody else reaches what is in it, whatever the modes there. Not from one that is shared as
+// /tmp is; and the root of a volume may be somebody else's.
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !known || int(owner.Uid) != os.Geteuid() || info.Mode()&os.ModeSticky != 0 {
+		return nil
+	}
+	return os.Chmod(dir, info.Mode()&^0o077)
 }
 
 // openStopped locks the data folder that dir is or is in, so that no process starts on it

@@ -8,12 +8,16 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // version is set by the linker: -ldflags "-X main.version=1.2.3".
 var version = "devel"
 
 func main() {
+	// What this program makes is for its user alone: account keys are in it, and what clients store. Here and not where files
+	// are made, since libraries make some.
+	unix.Umask(0o077)
 	root := &cobra.Command{
 		Use:           "antipode",
 		Short:         "Geo-replicated storage with a read-access secondary",

@@ -58,10 +58,7 @@ func (o Options) prepare(members []member) error {
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(o.folder(m.name), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(o.folder(m.name), configFile), text, 0o644); err != nil {
+		if err := write(o.folder(m.name), file{configFile, text}); err != nil {
 			return err
 		}
 	}
@@ -112,7 +109,7 @@ type file struct {
 // write writes private files into a folder, made if missing, in the given order. If the process
 // ends meanwhile, each file is either complete or missing.
 func write(dir string, files ...file) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	for _, f := range files {

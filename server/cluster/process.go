@@ -26,7 +26,7 @@ type process struct {
 // launch starts a process that does not run, and records which process it is.
 func (o Options) launch(m member) error {
 	dir := o.folder(m.name)
-	out, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	out, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (o Options) launch(m member) error {
 	}
 	started, err := startOf(cmd.Process.Pid)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started), 0o644)
+		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started), 0o600)
 	}
 	switch {
 	case errors.Is(err, os.ErrProcessDone): // It ended before it was looked at.
