@@ -7,6 +7,7 @@ import (
 
 	"antipode/api/accounts"
 	"antipode/api/protocol"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -30,6 +31,23 @@ func trimHeader(h http.Header) {
 			}
 		}
 	}
+}
+
+// addressed refuses a request that was sent to a name of somebody else: a web page whose name its owner lets lead to this
+// port (DNS rebinding) is of one origin with it, and could sign with a key that is known, as the development key is. A
+// name of a zone belongs to the deployment. What another front end passes on was sent to that one.
+func (x *exchange) addressed() error {
+	if x.passed || !x.req.Target.PathStyle || x.hosts.Allow(x.r) {
+		return nil
+	}
+	return storageerr.InvalidHeaderValue.Saying("The request was sent to a host that is not a name of this port. If it is one, "+
+		"name it in hosts of node.yaml or gateway.yaml, or by --data-host of antipode dev.").With("HeaderName", "Host", "HeaderValue", x.r.Host)
+}
+
+// strange reports whether the request claims that another front end has passed it on, and neither proves it nor has a
+// right signature: strangers do not learn where an account is served. A gateway without a certificate has no proof.
+func (x *exchange) strange() bool {
+	return !x.passed && routing.ClaimsHop(x.r) && x.signed(x.req.Account) != nil
 }
 
 // checkLength refuses a PUT or a POST that says nothing about its body: one of blobs must

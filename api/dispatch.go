@@ -26,6 +26,9 @@ func (x *exchange) parse() error {
 	if x.req.Query, err = protocol.ParseQuery(target.RawQuery); err != nil {
 		return err
 	}
+	if err := x.addressed(); err != nil {
+		return err
+	}
 	if x.req.Version, err = auth.Version(target.Service, x.r.Header, x.req.Query); err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ type exchange struct {
 	r       *http.Request
 	service geo.Service
 	req     *protocol.Request
+	// passed reports that another front end of the deployment has passed the request on, which it has proven.
+	passed bool
 	// asked is the operation that the request asks for, once its target was read.
 	asked operation.Match
 	// op is what the request is counted as, and code the code of the error that it was answered with.
@@ -45,9 +47,9 @@ type exchange struct {
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {
 	start := s.o.Clock.Now()
-	addr, scheme := routing.Client(r, peer, s.o.HopSecret)
+	addr, scheme, passed := routing.Client(r, peer, s.o.HopSecret)
 	x := &exchange{
-		Server: s, gate: g, w: w, r: r, service: service, op: operation.Unknown,
+		Server: s, gate: g, w: w, r: r, service: service, passed: passed, op: operation.Unknown,
 		req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()},
 	}
 	protocol.WatchSender(w, r)
@@ -185,6 +187,9 @@ func (x *exchange) answer() error {
 
 // once has the location that has the account serve the request, as the record of the account names it.
 func (x *exchange) once(ctx context.Context, badTimeout error) error {
+	if x.strange() {
+		routing.ForgetGateway(x.r)
+	}
 	if err := x.awaitMove(ctx); err != nil {
 		return err
 	}
@@ -215,6 +220,9 @@ func (x *exchange) common() {
 // forward has another location answer the request. It returns routing.ErrMoved for a read that this location does not have
 // either: the account has been moved, perhaps to here.
 func (x *exchange) forward(to geo.Location) error {
+	if x.strange() {
+		return x.refusal
+	}
 	if x.notHere() || routing.Moved(x.routed(), x.o.Location) {
 		return routing.Unreachable(to)
 	}

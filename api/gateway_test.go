@@ -341,7 +341,7 @@ func TestR19SecondaryReadsWaitForTheFormerPrimary(t *testing.T) {
 		r := signed(t, http.MethodGet, at.url+"/acct-secondary/things", nil)
 		if by == "" {
 			r.Header.Set("Authorization", "SharedKeyLite acct:AAAA")
-			require.Equal(t, http.StatusServiceUnavailable, send(t, r).status)
+			require.Equal(t, http.StatusForbidden, send(t, r).status)
 			require.Equal(t, "north 1, south 1", rig.takeArrivals())
 			continue
 		}

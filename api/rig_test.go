@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,6 +122,7 @@ func newFrontEnd(t *testing.T, o api.Options) *frontEnd {
 			return stats.Replication{Status: stats.Unavailable}, nil
 		}}
 	}
+	o.Hosts = append(slices.Clone(o.Hosts), "example.com") // That of httptest.NewRequest.
 	f.Server, f.forward = api.NewServer(o), o.Forward
 	t.Cleanup(f.forward.Close)
 	return f

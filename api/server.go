@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -17,6 +18,7 @@ import (
 	"antipode/api/tables"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/hosts"
 	"antipode/services/catalog"
 	"antipode/stamp/route"
 )
@@ -52,7 +54,9 @@ type Options struct {
 	Epochs routing.Epochs
 	// Zones are those under which each account has a host name
 	// (protocol.ParseTarget). A gateway and the locations behind it have the same.
-	Zones     []geo.Zone
+	Zones []geo.Zone
+	// Hosts are further names by which clients may address the listeners, with or without a port: see addressed.
+	Hosts     []string
 	Directory Directory
 	Clock     clock.Clock
 	Accounts  *accounts.Handler
@@ -102,6 +106,7 @@ type Server struct {
 	gateway  *routing.Gateway
 	// clients bounds the requests of a clone's front end, which has no listener.
 	clients *gate
+	hosts   hosts.Hosts
 }
 
 // NewServer returns a server.
@@ -123,10 +128,15 @@ func NewServer(o Options) *Server {
 		o.Route = func() *route.Table { return first }
 	}
 	o.Gateway = routing.Observed(o.Gateway)
+	names := slices.Clone(o.Hosts)
+	for _, zone := range o.Zones {
+		names = append(names, string(zone))
+	}
 	return &Server{
 		o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow},
 		leaders: routing.Leaders{Location: o.Location, Leader: o.Leader, Leaderless: o.Leaderless, Forward: o.Forward},
 		gateway: routing.NewGateway(o.Locations, o.Epochs, o.Forward, o.Gateway), clients: newGate(o.RequestsMax),
+		hosts: hosts.New("", names...).WithAnyAddress(),
 	}
 }
 

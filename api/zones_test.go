@@ -10,18 +10,18 @@ import (
 	"antipode/geo"
 )
 
-// A request signed for the account in its path is served as that, whatever foreign name it
-// is sent to: the signature covers the same bytes as one for an account in the name, so
-// only the configured zones distinguish the two.
+// A request signed for the account in its path is served as that, whatever name that is no account's it is sent to: the
+// signature covers the same bytes as one for an account in the name, so only the configured zones distinguish the two.
 func TestForeignHostIsPathStyle(t *testing.T) {
 	const zone = "storage.example"
-	south := startFrontEnd(t, api.Options{Location: "south", Zones: []geo.Zone{zone, geo.LocalZone}})
+	hosts := []string{"acct.table.evil", "store.queue.svc", "acct.blob.evil.storage.example", "antipode"}
+	south := startFrontEnd(t, api.Options{Location: "south", Zones: []geo.Zone{zone, geo.LocalZone}, Hosts: hosts})
 	ask := func(host string) answer {
 		r := signed(t, http.MethodGet, south.url+statsTarget, nil)
 		r.Host = host
 		return send(t, r)
 	}
-	for _, host := range []string{"acct.table.evil", "store.queue.svc", "acct.blob.evil.storage.example", "127.0.0.1:10002", "antipode", "storage.example"} {
+	for _, host := range append(hosts, "127.0.0.1:10002", "storage.example", "localhost:1", "[::1]:9", "203.0.113.7", "Antipode.:10002") {
 		require.Equal(t, http.StatusOK, ask(host).status, host)
 	}
 	// Under a zone of ours the same bytes address the primary of the account in the name.

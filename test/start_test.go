@@ -3,6 +3,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,9 +96,10 @@ func TestStopWhileStarting(t *testing.T) {
 // start with another one is refused by name.
 func TestAccountsOfOnesOwn(t *testing.T) {
 	const key1, key2 = "Zmlyc3Qga2V5IG9mIHBob3Rvcw==", "c2Vjb25kIGtleSBvZiBwaG90b3M="
-	p := startDev(t, "--accounts", string(rest.DevAccount)+":"+rest.DevKey+",photos:"+key1+":"+key2)
+	p := startDev(t, "--accounts", string(rest.DevAccount)+":"+rest.DevKey+",photos:"+key1+":"+key2, "--data-host", "storage.internal")
 	ctx, cancel := context.WithTimeout(t.Context(), stopWait)
 	defer cancel()
+	requireHosts(t, p, "storage.internal")
 	var keys admin.Keys
 	// The process is ready before it has made all accounts of its command line.
 	eventually(t, readyWait, "photos is made", func(ctx context.Context) (err error) {
@@ -128,4 +130,23 @@ func TestAccountsOfOnesOwn(t *testing.T) {
 		require.NotContains(t, text, key2)
 	}
 	require.Contains(t, server.Output(), "AccountName=photos;AccountKey=<key1>;")
+}
+
+// requireHosts checks that the data ports of dev answer under the name that was configured, and not under another one:
+// those of the gateway, and of each location, in all services.
+func requireHosts(t *testing.T, p *devproc.Process, name string) {
+	t.Helper()
+	for _, ports := range []int{0, devproc.NorthPorts, devproc.SouthPorts} {
+		for service := range 3 {
+			for host, want := range map[string]string{name: "404 401 403", "LOCALHOST": "404 401 403", "198.51.100.7": "404 401 403", "evil.example": "400", name + ".evil.example": "400"} {
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/%s/things", p.PortBase+ports+service, rest.DevAccount), nil)
+				require.NoError(t, err)
+				r.Host = host
+				resp, err := p.HTTP.Do(r)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				require.Contains(t, want, strconv.Itoa(resp.StatusCode), "%s at port base + %d", host, ports+service)
+			}
+		}
+	}
 }

@@ -22,19 +22,20 @@ const (
 	serviceHeader = "X-Antipode-Service"
 )
 
-// Client finds who sent a request, and how: over http or https. Peer reports that it came
-// over a connection of another front end of the deployment. A request with the secret, which
+// Client finds who sent a request, and how: over http or https; and whether another front end of the deployment has
+// passed it on, which was proven. Peer reports that it came over a connection of one. A request with the secret, which
 // may be empty, came from one of this process.
-func Client(r *http.Request, peer bool, secret string) (addr netip.AddrPort, scheme string) {
+func Client(r *http.Request, peer bool, secret string) (addr netip.AddrPort, scheme string, proven bool) {
 	h := r.Header
 	sent := h.Get(secretHeader)
 	h.Del(secretHeader)
 	h.Del(serviceHeader)
-	if peer || secret != "" && subtle.ConstantTimeCompare([]byte(sent), []byte(secret)) == 1 {
+	proven = peer || secret != "" && subtle.ConstantTimeCompare([]byte(sent), []byte(secret)) == 1
+	if proven {
 		addr, err := netip.ParseAddrPort(h.Get(clientAddrHeader))
 		scheme = h.Get(clientProtoHeader)
 		if err == nil && (scheme == "http" || scheme == "https") {
-			return addr, scheme
+			return addr, scheme, proven
 		}
 	}
 	scheme = "http"
@@ -45,7 +46,26 @@ func Client(r *http.Request, peer bool, secret string) (addr netip.AddrPort, sch
 	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 	h.Set(clientAddrHeader, addr.String())
 	h.Set(clientProtoHeader, scheme)
-	return addr, scheme
+	return addr, scheme, proven
+}
+
+// ofGateways are the headers of a request that only a gateway sends.
+func ofGateways() [3]string { return [...]string{gatewayHeader, gatewayAskHeader, epochHeader} }
+
+// ClaimsHop reports whether a request claims that another location or a gateway has passed it on.
+func ClaimsHop(r *http.Request) bool {
+	claims := r.Header.Get(hopHeader) != ""
+	for _, name := range ofGateways() {
+		claims = claims || r.Header.Get(name) != ""
+	}
+	return claims
+}
+
+// ForgetGateway makes a request one of a client that claims to be one of a gateway.
+func ForgetGateway(r *http.Request) {
+	for _, name := range ofGateways() {
+		r.Header.Del(name)
+	}
 }
 
 // Listener returns the handler of a listener for the deployment's other front ends, which

@@ -189,8 +189,9 @@ func (f *Forwarder) outgoing(ctx context.Context, q Request, to destination, h h
 	f.introduce(out.Header, to)
 	delete(out.Header, leaderHopHeader) // Of a node of this location, not of where it goes.
 	if h.edge {
-		for _, name := range [...]string{hopHeader, gatewayHeader, gatewayAskHeader, epochHeader} {
-			delete(out.Header, name) // A client's invention.
+		delete(out.Header, hopHeader) // A client's invention, as those below.
+		for _, name := range ofGateways() {
+			delete(out.Header, name)
 		}
 	}
 	out.Header.Set(h.mark, f.from)

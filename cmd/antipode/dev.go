@@ -41,14 +41,15 @@ type devFlags struct {
 	portBase int
 	zones    []string
 	dnsZone  string
-	hosts    []string
-	accounts string
-	logLevel logLevel
-	quiet    bool
-	scrub    time.Duration
-	nameRest time.Duration
-	outbox   location.OutboxBudget
-	notices  noticesFlags
+	// hosts are those of --data-host, and adminHosts those of --admin-host.
+	hosts, adminHosts []string
+	accounts          string
+	logLevel          logLevel
+	quiet             bool
+	scrub             time.Duration
+	nameRest          time.Duration
+	outbox            location.OutboxBudget
+	notices           noticesFlags
 	// accountsShown by their names in metrics.
 	accountsShown int
 }
@@ -70,7 +71,8 @@ func devCommand() *cobra.Command {
 	flags.IntVar(&f.portBase, "port-base", 10000, "first port: blob N, queue N+1, table N+2, DNS N+53, admin N+80; locations at N+1000 and N+2000")
 	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; under other names the account is in the path")
 	flags.StringVar(&f.dnsZone, "dns-zone", devZone, "zone of the name server on port N+53, UDP and TCP; also a DNS zone of accounts, as --zone")
-	flags.StringSliceVar(&f.hosts, "admin-host", nil, "further names by which the admin ports may be addressed; requests to other names are refused")
+	flags.StringSliceVar(&f.hosts, "data-host", nil, "further names by which the data ports may be addressed, such as that of a container; requests to other names are refused, but for zones, localhost and addresses")
+	flags.StringSliceVar(&f.adminHosts, "admin-host", nil, "further names by which the admin ports may be addressed; requests to other names are refused")
 	flags.StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	f.logLevel.register(cmd)
 	flags.DurationVar(&f.scrub, "scrub-period", 0, "time within which all data on the disks is read and checked once; default 168h")
@@ -100,9 +102,11 @@ func (f devFlags) validate() error {
 	case f.scrub < 0:
 		return fmt.Errorf("--scrub-period %s: want a span of time, or 0 for the default of 168h", f.scrub)
 	}
-	for _, host := range f.hosts {
-		if !config.ValidHost(host) {
-			return fmt.Errorf("--admin-host %q: want a name or an address, without a port", host)
+	for flag, hosts := range map[string][]string{"--admin-host": f.adminHosts, "--data-host": f.hosts} {
+		for _, host := range hosts {
+			if !config.ValidHost(host) {
+				return fmt.Errorf("%s %q: want a name or an address, without a port", flag, host)
+			}
 		}
 	}
 	return nil
@@ -138,7 +142,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, AdminHosts: f.hosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, Hosts: f.hosts, AdminHosts: f.adminHosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

@@ -49,8 +49,10 @@ func TestParseZones(t *testing.T) {
 // refused for ever without a word.
 func TestAdminHost(t *testing.T) {
 	for _, bad := range []string{"http://ops.example", "ops.example:10080", "*.example"} {
-		err := runDev(io.Discard, devFlags{portBase: 25300, hosts: []string{bad}, data: t.TempDir(), host: "127.0.0.1"})
+		err := runDev(io.Discard, devFlags{portBase: 25300, adminHosts: []string{bad}, data: t.TempDir(), host: "127.0.0.1"})
 		require.ErrorContains(t, err, "--admin-host", bad)
+		err = runDev(io.Discard, devFlags{portBase: 25300, hosts: []string{bad}, data: t.TempDir(), host: "127.0.0.1"})
+		require.ErrorContains(t, err, "--data-host", bad)
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 type Hosts struct {
 	names     map[string]bool
 	addresses map[netip.Addr]bool
+	// anyAddress is set by WithAnyAddress.
+	anyAddress bool
 }
 
 // New takes the address to listen on, and further hosts. An address to listen on may be none to be addressed by.
@@ -33,6 +35,14 @@ func New(listen string, more ...string) Hosts {
 			h.names[name] = true
 		}
 	}
+	return h
+}
+
+// WithAnyAddress returns the hosts, and every address: for a port that clients reach by addresses which it does not know,
+// behind a port mapping, a load balancer or another front end. A browser sends an address for the page that it names in
+// its address bar, and rebinding needs a name.
+func (h Hosts) WithAnyAddress() Hosts {
+	h.anyAddress = true
 	return h
 }
 
@@ -55,7 +65,7 @@ func (h Hosts) Allow(r *http.Request) bool {
 	if !isAddr {
 		return h.names[name]
 	}
-	if addr.IsLoopback() || h.addresses[addr] {
+	if h.anyAddress || addr.IsLoopback() || h.addresses[addr] {
 		return true
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)

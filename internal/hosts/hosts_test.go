@@ -37,6 +37,13 @@ func TestHosts(t *testing.T) {
 		require.False(t, allowed(h, host, "10.0.0.5:10080"), host)
 	}
 	require.False(t, allowed(New(""), "10.0.0.5", ""), "an address that nothing came to")
+	any := New("", "prom.example").WithAnyAddress()
+	for _, host := range []string{"203.0.113.9", "203.0.113.9:10000", "[2001:db8::9]:1", "prom.example", "localhost"} {
+		require.True(t, allowed(any, host, "10.0.0.5:10080"), host)
+	}
+	for _, host := range []string{"", "evil.example", "203.0.113.9.evil.example", "3405803785", "203.0.113"} {
+		require.False(t, allowed(any, host, "10.0.0.5:10080"), host)
+	}
 	require.False(t, allowed(New("0.0.0.0:10080"), "0.0.0.0:10080", "10.0.0.5:10080"))
 	require.False(t, allowed(New(":10080"), "", "10.0.0.5:10080"))
 }

@@ -15,6 +15,8 @@ type Gateway struct {
 	Admin Admin `yaml:"admin"`
 	// Zones are those of the nodes: see Node.
 	Zones []geo.Zone `yaml:"zones"`
+	// Hosts are further names by which clients may address the gateway: see Node.
+	Hosts []string `yaml:"hosts"`
 	// Drain bounds how the gateway stops on SIGTERM.
 	Drain Drain `yaml:"drain"`
 	// TLS has the gateway's certificate: see `antipode cert gateway`. With a certificate,
@@ -86,6 +88,7 @@ func (g Gateway) validate(w *walker) {
 	w.address("listen.table", g.Listen.Table, false)
 	w.address("listen.admin", g.Listen.Admin, false)
 	w.zones(g.Zones)
+	w.hosts("hosts", g.Hosts)
 	w.drain(g.Drain)
 	w.admin(g.Admin)
 	if g.Admin.TokenFile == "" {

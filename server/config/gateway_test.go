@@ -52,7 +52,7 @@ func TestAdminAndZones(t *testing.T) {
 	gateway, err := os.ReadFile("../../docs/gateway/gateway.yaml")
 	require.NoError(t, err)
 	gateway = []byte(strings.ReplaceAll(string(gateway), "admin:\n  token_file: /etc/antipode/admin-token\n", ""))
-	good := "\nadmin: {hosts: [ops.example, 10.0.0.9, '2001:db8::9'], token_file: /run/token}\nzones: [Storage.Example., localhost]\n"
+	good := "\nadmin: {hosts: [ops.example, 10.0.0.9, '2001:db8::9'], token_file: /run/token}\nzones: [Storage.Example., localhost]\nhosts: [gateway, 10.0.0.7]\n"
 	n, _, err := Parse(append(slices.Clone(single), good...))
 	require.NoError(t, err)
 	d, _, err := ParseGateway(append(slices.Clone(gateway), good...))
@@ -61,13 +61,15 @@ func TestAdminAndZones(t *testing.T) {
 	require.Equal(t, []geo.Zone{"storage.example", "localhost"}, n.Zones)
 	require.Equal(t, n.Admin, d.Admin)
 	require.Equal(t, n.Zones, d.Zones)
+	require.Equal(t, []string{"gateway", "10.0.0.7"}, n.Hosts)
+	require.Equal(t, n.Hosts, d.Hosts)
 
-	bad := "\nadmin: {hosts: ['ops.example:80', '*.example', ''], token_file: token}\nzones: [127.0.0.1, a..b]\n"
+	bad := "\nadmin: {hosts: ['ops.example:80', '*.example', ''], token_file: token}\nzones: [127.0.0.1, a..b]\nhosts: ['gateway:10000']\n"
 	for _, err := range []error{
 		func() error { _, _, err := Parse(append(slices.Clone(single), bad...)); return err }(),
 		func() error { _, _, err := ParseGateway(append(slices.Clone(gateway), bad...)); return err }(),
 	} {
-		for _, field := range []string{"admin.hosts[0]", "admin.hosts[1]", "admin.hosts[2]", "admin.token_file", "zones[0]", "zones[1]"} {
+		for _, field := range []string{"admin.hosts[0]", "admin.hosts[1]", "admin.hosts[2]", "admin.token_file", "zones[0]", "zones[1]", ": hosts[0]"} {
 			require.ErrorContains(t, err, field)
 		}
 	}

@@ -60,6 +60,9 @@ type Node struct {
 	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
 	// All nodes of both locations and all gateways need the same zones. Default localhost.
 	Zones []geo.Zone `yaml:"zones"`
+	// Hosts are further names by which clients may address the front end, without ports. Requests to other names are
+	// refused, but for those of zones, localhost and addresses. Those of a gateway without a certificate belong here, too.
+	Hosts []string `yaml:"hosts"`
 	// Peers are the other nodes of the stamp.
 	Peers []Peer `yaml:"peers"`
 	Pair  Pair   `yaml:"pair"`

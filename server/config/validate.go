@@ -79,13 +79,18 @@ func ValidHost(host string) bool {
 	return err == nil || net.ParseIP(host) != nil
 }
 
-// admin checks the section admin.
-func (w *walker) admin(a Admin) {
-	for i, host := range a.Hosts {
+// hosts checks by which hosts a port may be addressed.
+func (w *walker) hosts(field string, hosts []string) {
+	for i, host := range hosts {
 		if !ValidHost(host) {
-			w.bad(fmt.Sprintf("admin.hosts[%d]", i), "write a name or an address, without a port")
+			w.bad(fmt.Sprintf("%s[%d]", field, i), "write a name or an address, without a port")
 		}
 	}
+}
+
+// admin checks the section admin.
+func (w *walker) admin(a Admin) {
+	w.hosts("admin.hosts", a.Hosts)
 	// If the default is wrong, the data folder is, which is reported there.
 	if w.lines["admin.token_file"] > 0 && a.TokenFile != "" && !filepath.IsAbs(a.TokenFile) {
 		w.bad("admin.token_file", "write the whole path, from /")
@@ -113,6 +118,7 @@ func (n Node) validate(w *walker) {
 	n.validateListen(w)
 	w.admin(n.Admin)
 	w.zones(n.Zones)
+	w.hosts("hosts", n.Hosts)
 	n.validatePeers(w)
 	n.validateDomains(w)
 	n.validatePair(w)

@@ -57,6 +57,8 @@ type ClusterOptions struct {
 	PortBase int
 	// Zones are the DNS zones under which accounts have host names.
 	Zones []geo.Zone
+	// Hosts are further names by which clients may address the front ends: see api.Options.
+	Hosts []string
 	// DNSZone is the zone of the name server. Empty runs none.
 	DNSZone geo.Zone
 	// AdminHosts are further names and addresses of the admin ports: see Options of api/admin.
@@ -234,7 +236,7 @@ func (c *Cluster) backend() *admin.Backend {
 
 // server builds the front end of a location, or the gateway if name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Locations: order(), Zones: c.o.Zones, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Gateway: c.forwarded, Logger: c.o.Logger}
+	o := api.Options{Locations: order(), Zones: c.o.Zones, Hosts: append([]string{c.o.Host}, c.o.Hosts...), HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Gateway: c.forwarded, Logger: c.o.Logger}
 	from := "gateway"
 	if name == "" {
 		o.Epochs = c.follower

@@ -13,7 +13,7 @@ import (
 // newAPI builds the node's front end.
 func (n *Node) newAPI() *api.Server {
 	c := n.o.Config
-	o := api.Options{Zones: c.Zones, Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
+	o := api.Options{Zones: c.Zones, Hosts: append([]string{c.Listen.Blob, c.Listen.Queue, c.Listen.Table}, c.Hosts...), Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
 	n.location.Serve(&o, n.meters)
 	o.Leaving = n.location.Draining
 	o.Clone = n.findClone
