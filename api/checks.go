@@ -37,7 +37,7 @@ func trimHeader(h http.Header) {
 // port (DNS rebinding) is of one origin with it, and could sign with a key that is known, as the development key is. A
 // name of a zone belongs to the deployment. What another front end passes on was sent to that one.
 func (x *exchange) addressed() error {
-	if x.passed || !x.req.Target.PathStyle || x.hosts.Allow(x.r) {
+	if x.passed || !x.req.PathStyle || x.hosts.Allow(x.r) {
 		return nil
 	}
 	return storageerr.InvalidHeaderValue.Saying("The request was sent to a host that is not a name of this port. If it is one, "+

@@ -76,8 +76,12 @@ func TestStrangersDoNotLearnWhereAnAccountIs(t *testing.T) {
 		return a.header.Get("X-Antipode-Served-By") != "" || a.header.Get("X-Antipode-Not-Here") != "" || strings.Contains(a.body, "served by location")
 	}
 	for _, says := range [][]string{
-		{"X-Antipode-Gateway", "x"}, {"X-Antipode-Gateway-Ask", "x"}, {"X-Antipode-Gateway", "x", "X-Antipode-Epoch", "9 south"},
-		{"X-Antipode-Epoch", "9 south"}, {"X-Antipode-Hop", "x"}, {"X-Antipode-Hop", "x", "X-Antipode-Gateway-Ask", "x"},
+		{"X-Antipode-Gateway", "x"},
+		{"X-Antipode-Gateway-Ask", "x"},
+		{"X-Antipode-Gateway", "x", "X-Antipode-Epoch", "9 south"},
+		{"X-Antipode-Epoch", "9 south"},
+		{"X-Antipode-Hop", "x"},
+		{"X-Antipode-Hop", "x", "X-Antipode-Gateway-Ask", "x"},
 	} {
 		for _, f := range []*frontEnd{north, south} { // The primary, and the other one.
 			for _, target := range []string{"/acct/things", "/acct-secondary/things"} {
