@@ -16,19 +16,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// forged is a receipt that was changed, with the check sum that it would have.
+// plainText is how long the part of a receipt is that names the row, in characters: its seal follows.
+const plainText = 40
+
+// forged is a receipt whose plain part was changed, with the check sum that it would have, and the seal of before.
 func forged(t *testing.T, receipt string, change func(b []byte)) string {
 	t.Helper()
-	b, err := base64.StdEncoding.DecodeString(receipt)
+	b, err := base64.StdEncoding.DecodeString(receipt[:plainText])
 	require.NoError(t, err)
 	change(b)
 	sum := len(b) - 4
 	binary.LittleEndian.PutUint32(b[sum:], crc32.Checksum(b[:sum], crc32.MakeTable(crc32.Castagnoli)))
-	return base64.StdEncoding.EncodeToString(b)
+	return base64.StdEncoding.EncodeToString(b) + receipt[plainText:]
+}
+
+// Who knows all that a receipt says, and not the key of the account, cannot make one: neither out of an older one of the
+// message, nor in the form of the version before, nor by another seal (protocol/queue.md 9.4).
+func TestReceiptsAreUnforgeable(t *testing.T) {
+	r := newRig(t, nil)
+	older := r.put("/first/messages", "a").list(t)[0].PopReceipt
+	got := r.do("GET", "/first/messages?visibilitytimeout=600", "").list(t)[0]
+	said, err := base64.StdEncoding.DecodeString(got.PopReceipt[:plainText])
+	require.NoError(t, err)
+	made := forged(t, older, func(b []byte) { copy(b, said) })
+	require.Equal(t, got.PopReceipt[:plainText], made[:plainText])
+	receipts := []string{made, got.PopReceipt[:plainText]}
+	for i := plainText; i < len(got.PopReceipt); i++ {
+		other := "A"
+		if got.PopReceipt[i] == 'A' {
+			other = "B"
+		}
+		receipts = append(receipts, got.PopReceipt[:i]+other+got.PopReceipt[i+1:])
+	}
+	for _, receipt := range receipts {
+		m := got
+		m.PopReceipt = receipt
+		r.requireCode(r.do("DELETE", named("first", m, ""), ""), 400, "PopReceiptMismatch")
+		r.requireCode(r.do("PUT", named("first", m, "&visibilitytimeout=0"), ""), 400, "PopReceiptMismatch")
+	}
+	require.Equal(t, 204, r.do("DELETE", named("first", got, ""), "").status)
 }
 
 // A receipt that was cut, changed or made up names nothing, whatever it says, and changes nothing: one that is none is refused
-// as such, and one whose check sum is right names no message (protocol/queue.md 9.4).
+// as such, and one whose check sum is right is that of no message (protocol/queue.md 9.4).
 func TestForgedReceipts(t *testing.T) {
 	r := newRig(t, nil)
 	r.put("/first/messages", "a")
@@ -47,7 +77,9 @@ func TestForgedReceipts(t *testing.T) {
 	none := func(receipt string) { add(receipt, 400, inval, "<Reason>Invalid pop receipt format</Reason>") }
 	whole := got.PopReceipt
 	for n := 1; n < len(whole); n++ {
-		none(whole[:n])
+		if n != plainText {
+			none(whole[:n])
+		}
 	}
 	for _, receipt := range []string{
 		whole + "A", whole + whole, "\n" + whole, whole[:8] + "\r\n" + whole[8:], strings.ToLower(whole), " " + whole, whole + "=",
@@ -55,22 +87,22 @@ func TestForgedReceipts(t *testing.T) {
 	} {
 		none(receipt)
 	}
-	raw, err := base64.StdEncoding.DecodeString(whole)
+	raw, err := base64.StdEncoding.DecodeString(whole[:plainText])
 	require.NoError(t, err)
 	for i := range raw {
 		b := append([]byte(nil), raw...)
 		b[i] ^= 1
-		none(base64.StdEncoding.EncodeToString(b))
+		none(base64.StdEncoding.EncodeToString(b) + whole[plainText:])
 	}
 	none(forged(t, whole, func(b []byte) { b[0]++ }))
 	none(forged(t, whole, func(b []byte) { b[1]++ }))
 	for _, at := range []int{2, 9, 10, 17} { // Of the subqueue, and of the time.
 		for _, bits := range []byte{1, 0x80, 0xff} {
-			add(forged(t, whole, func(b []byte) { b[at] ^= bits }), 404, "MessageNotFound", "")
+				add(forged(t, whole, func(b []byte) { b[at] ^= bits }), 400, "PopReceiptMismatch", "")
 		}
 	}
-	add(forged(t, whole, func(b []byte) { copy(b[10:18], strings.Repeat("\xff", 8)) }), 404, "MessageNotFound", "")
-	add(forged(t, whole, func(b []byte) { copy(b[10:18], make([]byte, 8)) }), 404, "MessageNotFound", "")
+	add(forged(t, whole, func(b []byte) { copy(b[10:18], strings.Repeat("\xff", 8)) }), 400, "PopReceiptMismatch", "")
+	add(forged(t, whole, func(b []byte) { copy(b[10:18], make([]byte, 8)) }), 400, "PopReceiptMismatch", "")
 	add(forged(t, whole, func(b []byte) { b[18] ^= 1 }), 400, "PopReceiptMismatch", "")
 	r.requireRefused(cases)
 	require.Equal(t, 204, r.do("DELETE", named("first", got, ""), "").status)

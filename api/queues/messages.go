@@ -71,7 +71,9 @@ func (c *call) putMessage() error {
 		return c.done(http.StatusCreated)
 	}
 	c.w.Header()["Content-Type"] = []string{"application/xml"}
-	return c.answerMessages(http.StatusCreated, ofPut, []queues.Message{m})
+	list := []queues.Message{m}
+	c.secret().Seal(q, list)
+	return c.answerMessages(http.StatusCreated, ofPut, list)
 }
 
 // room takes what the texts of an answer may hold, and a window of its document, before they are read. free gives back
@@ -120,7 +122,9 @@ func (c *call) getMessages() error {
 		return err
 	}
 	return c.answerOf(limit, ofGet, func(q queues.Queue) ([]queues.Message, error) {
-		return c.o.Messages.Get(c.ctx, q, limit, hidden)
+		list, err := c.o.Messages.Get(c.ctx, q, limit, hidden)
+		c.secret().Seal(q, list)
+		return list, err
 	})
 }
 
@@ -135,23 +139,26 @@ func (c *call) peekMessages() error {
 	})
 }
 
-// message returns the addressed message. What is no GUID is the id of no message. A receipt that is none is refused
-// before the queue is looked for.
-func (c *call) message(receipt string) (q queues.Queue, id queues.MessageID, err error) {
+// secret is what receipts of the account are sealed with.
+func (c *call) secret() queues.Secret { return queues.NewSecret(c.r.Account.Key1) }
+
+// message returns the addressed message, and its receipt without the seal. What is no GUID is the id of no message. A
+// receipt that is none is refused before the queue is looked for.
+func (c *call) message(sealed string) (q queues.Queue, id queues.MessageID, receipt string, err error) {
 	id, named := queues.ParseMessageID(c.path.message)
-	_, err = queues.NewDelete(queues.Queue{Account: c.r.Account.Name, Name: c.path.queue}, id, receipt)
+	receipt, err = c.secret().Open(queues.Queue{Account: c.r.Account.Name, Name: c.path.queue}, id, sealed)
 	if err != nil && (named || !errors.Is(err, storageerr.PopReceiptMismatch)) {
-		return q, id, err
+		return q, id, "", err
 	}
 	if q, err = c.queue(); err == nil && !named {
 		err = storageerr.MessageNotFound
 	}
-	return q, id, err
+	return q, id, receipt, err
 }
 
 // updateMessage is Update Message (protocol/queue.md 9.5). Without a body the text stays.
 func (c *call) updateMessage() error {
-	receipt, err := c.receipt()
+	sealed, err := c.receipt()
 	if err != nil {
 		return err
 	}
@@ -162,7 +169,7 @@ func (c *call) updateMessage() error {
 	if err != nil {
 		return err
 	}
-	q, id, err := c.message(receipt)
+	q, id, receipt, err := c.message(sealed)
 	if err != nil {
 		return err
 	}
@@ -174,19 +181,21 @@ func (c *call) updateMessage() error {
 	if err != nil {
 		return err
 	}
+	list := []queues.Message{m}
+	c.secret().Seal(q, list)
 	h := c.w.Header()
-	h["X-Ms-Popreceipt"] = []string{m.Receipt}
+	h["X-Ms-Popreceipt"] = []string{list[0].Receipt}
 	h["X-Ms-Time-Next-Visible"] = []string{wire.FormatHTTPTime(m.Visible.Time())}
 	return c.done(http.StatusNoContent)
 }
 
 // deleteMessage is Delete Message (protocol/queue.md 9.4).
 func (c *call) deleteMessage() error {
-	receipt, err := c.receipt()
+	sealed, err := c.receipt()
 	if err != nil {
 		return err
 	}
-	q, id, err := c.message(receipt)
+	q, id, receipt, err := c.message(sealed)
 	if err != nil {
 		return err
 	}

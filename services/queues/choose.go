@@ -171,10 +171,10 @@ func (c *chooser) draw(in *[]Entry) (Entry, error) {
 
 func bySchema(a, b Entry) int { return cmp.Compare(a.Schema, b.Schema) }
 
-// newID returns a random id of a message, in the form of a random GUID.
+// newID returns a random id of a message, in the form of a GUID of sealedVersion.
 func (c *chooser) newID() (id MessageID, err error) {
 	_, err = io.ReadFull(c.random, id[:])
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	id[6], id[8] = id[6]&0x0f|sealedVersion<<4, id[8]&0x3f|0x80
 	return id, err
 }
 

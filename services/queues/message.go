@@ -38,6 +38,13 @@ func ParseMessageID(s string) (id MessageID, ok bool) {
 	return MessageID(b), true
 }
 
+// sealedVersion is the version of the GUIDs that are ids of messages whose receipts always have a seal. Before there were
+// seals it was 4.
+const sealedVersion = 8
+
+// isSealed reports whether no receipt of the message was ever given without a seal.
+func (id MessageID) isSealed() bool { return id[6]>>4 == sealedVersion }
+
 // Message is a message as a call returns it.
 type Message struct {
 	ID       MessageID
@@ -50,7 +57,8 @@ type Message struct {
 	DequeueCount uint32
 	// Text of a message that was got or peeked.
 	Text []byte
-	// Receipt names the message to Update and Delete until it is got or updated again; empty if it was peeked.
+	// Receipt names the message to Update and Delete until it is got or updated again; empty if it was peeked. Clients get
+	// it with a seal (Secret).
 	Receipt string
 }
 

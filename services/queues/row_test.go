@@ -52,6 +52,7 @@ func TestGolden(t *testing.T) {
 		golden.Hex("message with its text apart", goldenApart.append(nil)),
 		golden.Hex("dictionary", dictionary),
 		{Name: "receipt", Value: goldenReceipt.encode(goldenQueue(), goldenPlace.id)},
+		{Name: "receipt with its seal", Value: sealed(NewSecret([]byte("key")), goldenQueue(), goldenPlace.id)},
 	})
 }
 
@@ -188,7 +189,12 @@ func FuzzRows(f *testing.F) {
 func FuzzReceipt(f *testing.F) {
 	f.Add(goldenReceipt.encode(goldenQueue(), goldenPlace.id))
 	f.Add("AgAAAA==")
+	key := NewSecret([]byte("key"))
+	f.Add(sealed(key, goldenQueue(), goldenPlace.id))
 	f.Fuzz(func(t *testing.T, s string) {
+		if r, err := key.Open(goldenQueue(), goldenPlace.id, s); err == nil {
+			require.Equal(t, r, s[:receiptText])
+		}
 		if r, err := parseReceipt(s, goldenQueue(), goldenPlace.id); err == nil {
 			require.Equal(t, s, r.encode(goldenQueue(), goldenPlace.id))
 		}
