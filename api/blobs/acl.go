@@ -55,7 +55,7 @@ func (c *call) setContainerACL() error {
 	return nil
 }
 
-// inOrder has each of the letters of a policy once, in their order.
+// inOrder has the letters of a policy in their order.
 func inOrder(letters string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(letters, r) {

@@ -30,6 +30,7 @@ func TestACL(t *testing.T) {
 		status int
 		code   string
 	}{
+		{policy("rr"), nil, 400, "InvalidXmlNodeValue"},
 		{policy("rz"), nil, 400, "InvalidXmlNodeValue"},
 		{[]byte("<"), nil, 400, "InvalidXmlDocument"},
 		{policy("r"), []string{"x-ms-blob-public-access", "blob"}, 409, "PublicAccessNotPermitted"},

@@ -233,6 +233,8 @@ func TestRefusalsOfDocuments(t *testing.T) {
 		{acl, list(id("a", "<Other/>")), 400, xmlFault, "", nil},
 		{acl, list(id("a", "<Start>2024-01-02</Start><Start>2024-01-02</Start>")), 400, xmlFault, "", nil},
 		{acl, list(id("a", "<Permission>rx</Permission>")), 400, "InvalidXmlNodeValue", "<XmlNodeName>Permission</XmlNodeName><XmlNodeValue>rx<", nil},
+		{acl, list(id("a", "<Permission>rar</Permission>")), 400, "InvalidXmlNodeValue", "<XmlNodeValue>rar<", nil},
+		{acl, list(id("a", "<Permission>"+strings.Repeat("r", 250_000)+"</Permission>")), 400, "InvalidXmlNodeValue", "<XmlNodeValue>rrrrrrrr</XmlNodeValue>", nil},
 		{acl, list(id("a", "<Start>tomorrow</Start>")), 400, "InvalidXmlNodeValue", "<XmlNodeName>Start</XmlNodeName>", nil},
 		{acl, list(id("a", "<Expiry>2024-13-02</Expiry>")), 400, "InvalidXmlNodeValue", "", nil},
 		{acl, list(id("a", "<Expiry>2024-01-02T03:04:05</Expiry>")), 400, "InvalidXmlNodeValue", "", nil},

@@ -131,8 +131,10 @@ func (c *call) queue() (queues.Queue, error) {
 	return c.queueOf(q), nil
 }
 
+// queueOf has the name as the catalog has it: what is kept of a queue would keep the whole target of the request with that
+// of the path.
 func (c *call) queueOf(q *catalog.Container) queues.Queue {
-	return queues.Queue{Account: c.r.Account.Name, Name: c.path.queue, Generation: q.Generation()}
+	return queues.Queue{Account: c.r.Account.Name, Name: q.Name, Generation: q.Generation()}
 }
 
 // body reads the request's body, which the operation takes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"antipode/geo"
@@ -111,6 +112,7 @@ func (g *Gateway) learn(r role, epoch geo.Epoch, h http.Header) {
 	if len(g.served) >= servedMax {
 		clear(g.served)
 	}
+	r.account = geo.Account(strings.Clone(string(r.account))) // A part of the request's target, which may be long.
 	g.served[r] = served{at, epoch}
 }
 

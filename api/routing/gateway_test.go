@@ -2,9 +2,11 @@ package routing
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -234,4 +236,23 @@ func TestEpochOfAClient(t *testing.T) {
 		_, outrun := Outrun(Request{W: httptest.NewRecorder(), R: r}, "north", geo.Epoch{Number: 1, Location: "north"})
 		require.Equal(t, want, outrun, text)
 	}
+}
+
+// What a gateway remembers of an account does not keep the target of the request that named it, which clients make as long
+// as they like.
+func TestGatewayKeepsNoTargets(t *testing.T) {
+	const accounts, target = 256, 64 << 10
+	g := NewGateway([]geo.Location{"north"}, nil, nil, unobserved{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range accounts {
+		long := fmt.Sprintf("%024d/", i) + strings.Repeat("x", target)
+		g.learn(role{account: geo.Account(long[:24])}, geo.Epoch{}, http.Header{servedByHeader: {"north"}})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Len(t, g.served, accounts)
+	require.Less(t, int(after.HeapAlloc)-int(before.HeapAlloc), accounts*target/4)
+	runtime.KeepAlive(g)
 }

@@ -42,6 +42,7 @@ func TestACL(t *testing.T) {
 		"<": 400, "<Others />": 400, policy(""): 400, policy("<Id></Id>"): 400, policy("<Id>" + strings.Repeat("x", 65) + "</Id>"): 400,
 		policy("<Id>a</Id><AccessPolicy><Start>2020-01-01T00:00:00.123456789Z</Start></AccessPolicy>"): 400,
 		policy("<Id>a</Id><AccessPolicy><Permission>rw</Permission></AccessPolicy>"):                   400,
+		policy("<Id>a</Id><AccessPolicy><Permission>rr</Permission></AccessPolicy>"):                   400,
 		policy("<Id>a</Id></SignedIdentifier><SignedIdentifier><Id>a</Id>"):                            400,
 	} {
 		before := r.state()

@@ -80,16 +80,23 @@ func parsePolicy(e *Element, letters string) (p catalog.Policy, err error) {
 		case "Expiry":
 			p.Expiry, err = parsePolicyTime(c.Name, text)
 		default:
-			if strings.Trim(text, letters) != "" {
-				err = BadNode(c.Name, text, "The permissions of the service are "+letters+".")
-			}
-			p.Permission = text
+			p.Permission, err = text, checkLetters(c.Name, text, letters)
 		}
 		if err != nil {
 			return p, err
 		}
 	}
 	return p, nil
+}
+
+// checkLetters refuses permissions that the service does not have, and any that is there twice: it would be stored.
+func checkLetters(name, text, letters string) error {
+	for i, l := range []byte(text) {
+		if strings.IndexByte(letters, l) < 0 || strings.IndexByte(text[:i], l) >= 0 {
+			return BadNode(name, text[:min(len(text), 2*len(letters))], "The permissions of the service are "+letters+", each once.")
+		}
+	}
+	return nil
 }
 
 // parsePolicyTime reads the forms that protocol/queue.md 7.5 names, and returns the one that is stored. An empty

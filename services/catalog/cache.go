@@ -7,11 +7,11 @@ import (
 	"antipode/stamp/kv"
 )
 
-// cacheMax bounds the rows a Cache keeps. A generation of it is half of that: a row that was not used while so many others
-// were is forgotten.
+// cacheBytesMax bounds what a Cache keeps, in bytes. A generation of it is half of that: a row that was not used while so
+// much of others was is forgotten. Tenants choose how large their rows are, so a number of rows would be no bound.
 const (
-	cacheMax   = 32_768
-	generation = cacheMax / 2
+	cacheBytesMax = 32 << 20
+	generation    = cacheBytesMax / 2
 )
 
 // Cache keeps decoded rows of the catalog: every request needs its account and its
@@ -24,6 +24,8 @@ type Cache[T any] struct {
 	mu sync.RWMutex
 	// seen are the rows that were used since it was begun, former those before. Guarded by mu.
 	seen, former map[string]decoded[T]
+	// held is what seen holds, in bytes. Guarded by mu.
+	held int
 }
 
 type decoded[T any] struct {
@@ -31,6 +33,16 @@ type decoded[T any] struct {
 	raw     string
 	row     *T
 }
+
+// What a row costs at most beside its key and its stored form: its structs, its places in the maps and in the
+// allocator's classes, and for each byte of the stored form what that is decoded to. The worst row is one of properties
+// with many short origins.
+const (
+	rowBytes     = 512
+	decodedBytes = 7
+)
+
+func (d decoded[T]) bytes(key string) int { return rowBytes + len(key) + (1+decodedBytes)*len(d.raw) }
 
 // Get returns the row of a key as parse decodes it, nil if there is no row.
 func (c *Cache[T]) Get(s kv.Versioned, key []byte, parse func([]byte) (*T, error)) (*T, error) {
@@ -73,16 +85,26 @@ func (c *Cache[T]) find(key []byte) (d decoded[T], hit bool) {
 	return d, hit
 }
 
+// keep keeps a row, unless a generation has no room for it.
 func (c *Cache[T]) keep(key string, d decoded[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.seen[key]; !known && len(c.seen) >= generation {
-		c.seen, c.former = nil, c.seen
+	if old, known := c.seen[key]; known {
+		c.held -= old.bytes(key)
+		delete(c.seen, key)
+	}
+	n := d.bytes(key)
+	if n > generation {
+		return
+	}
+	if c.held+n > generation {
+		c.seen, c.former, c.held = nil, c.seen, 0
 	}
 	if c.seen == nil {
 		c.seen = map[string]decoded[T]{}
 	}
 	c.seen[key] = d
+	c.held += n
 }
 
 // Found is the outcome of looking up a container: one of its fields is set.

@@ -1,7 +1,10 @@
 package catalog
 
 import (
+	"fmt"
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,27 +74,40 @@ func TestCacheNeverReturnsAnOlderRow(t *testing.T) {
 	require.Empty(t, get())
 }
 
-// A cache keeps at most cacheMax rows: at least those of a generation that were used last. It serves a row that it forgot.
-func TestCacheIsBounded(t *testing.T) {
+// A row that is used stays, and the newest rows do. A row that was forgotten is read again, and one that is larger than a
+// generation always is.
+func TestCacheKeepsWhatIsUsed(t *testing.T) {
+	const size = 64 << 10
 	s := &rows{version: 7, value: map[string]string{}}
 	var c Cache[string]
-	get := func(i int) {
+	get := func(i, size int) {
 		key := strconv.Itoa(i)
-		s.value[key] = key
+		s.value[key] = strings.Repeat("x", size)
 		row, err := c.Get(s, []byte(key), parse)
 		require.NoError(t, err)
-		require.Equal(t, key, *row)
-		require.LessOrEqual(t, len(c.seen)+len(c.former), cacheMax)
+		require.Equal(t, s.value[key], *row)
+		held := 0
+		for key, d := range c.seen {
+			held += d.bytes(key)
+		}
+		require.Equal(t, held, c.held)
+		require.LessOrEqual(t, held, generation)
 	}
-	for i := range 3 * cacheMax {
-		get(i)
-		get(0)
+	const one = generation / (rowBytes + (1+decodedBytes)*size) // Rows of a generation, about.
+	for i := range 4 * one {
+		get(i, size)
+		get(0, size)
 	}
-	require.Equal(t, 3*cacheMax, s.reads, "a row that is used stays")
-	get(3*cacheMax - generation)
-	require.Equal(t, 3*cacheMax, s.reads, "so do the newest ones")
-	get(1)
-	require.Equal(t, 3*cacheMax+1, s.reads)
+	require.Equal(t, 4*one, s.reads, "a row that is used stays")
+	get(3*one+2, size)
+	require.Equal(t, 4*one, s.reads, "so do the newest ones")
+	get(1, size)
+	require.Equal(t, 4*one+1, s.reads)
+	for range 2 {
+		before := s.reads
+		get(-1, generation)
+		require.Equal(t, before+1, s.reads)
+	}
 }
 
 // A cache keeps the properties of a service that has set none, too: they are read again once the data has changed.
@@ -114,3 +130,79 @@ func TestPropertiesCacheKeepsNone(t *testing.T) {
 	_, err := c.Get(s, geo.Blob, "acct")
 	require.Error(t, err, "of a newer format")
 }
+// The largest rows that tenants can make, and the smallest, take no more memory than the bound of a cache: containers
+// with as much metadata as there may be, in few pairs or in as many as there can be, and with as many policies; queues
+// with nothing; policies of before their letters were bounded; and properties.
+func TestCacheIsBounded(t *testing.T) {
+	var pairs []Pair
+	for i := 0; 3*len(pairs) < metadataMax; i++ {
+		pairs = append(pairs, Pair{Name: fmt.Sprintf("%03x", i)})
+	}
+	id := strings.Repeat("\u20ac", 64) // Three bytes for a unit.
+	var policies []Policy
+	for i := range 5 {
+		const at = "2026-01-01T00:00:00.0000000Z"
+		policies = append(policies, Policy{ID: id[:len(id)-3] + strconv.Itoa(i), Start: at, Expiry: at, Permission: "racwdxyltmeopi"})
+	}
+	rule := CORSRule{Methods: []string{"GET", "PUT"}}
+	for range 400 {
+		rule.Origins = append(rule.Origins, "*")
+	}
+	container := func(c Container) []byte {
+		c.Name = strings.Repeat("n", 63)
+		b, err := c.encode()
+		require.NoError(t, err)
+		return b
+	}
+	properties, err := (&Properties{CORS: []CORSRule{rule, rule, rule, rule, rule}}).encode()
+	require.NoError(t, err)
+	for name, row := range map[string][]byte{
+		"many pairs": container(Container{Metadata: pairs, Policies: policies}),
+		"long pair":  container(Container{Metadata: []Pair{{Name: "a", Value: strings.Repeat("<", metadataMax)}}, Policies: policies}),
+		"smallest":   container(Container{}),
+		"of before":  container(Container{Policies: []Policy{{ID: "a", Permission: strings.Repeat("r", 250_000)}}}),
+	} {
+		t.Run(name, func(t *testing.T) { requireBounded(t, row, ParseContainer) })
+	}
+	t.Run("properties", func(t *testing.T) { requireBounded(t, properties, ParseProperties) })
+}
+
+// metadataMax is how long names and values of metadata may be together (protocol/queue.md 2), in bytes.
+const metadataMax = 8 << 10
+
+// requireBounded fills a cache with copies of a row twice over, and looks at the heap.
+func requireBounded[T any](t *testing.T, row []byte, parse func([]byte) (*T, error)) {
+	t.Helper()
+	s := &oneRow{value: row}
+	var c Cache[T]
+	before := heap()
+	for i := range 2*cacheBytesMax/(rowBytes+(1+decodedBytes)*len(row)) + 3 {
+		_, err := c.Get(s, fmt.Appendf(nil, "a key that is as long as those of containers are, with its account: %024d", i), parse)
+		require.NoError(t, err)
+	}
+	held := heap() - before
+	t.Logf("%d bytes in a row, %d rows, %.2f of the bound", len(row), len(c.seen)+len(c.former), float64(held)/cacheBytesMax)
+	require.LessOrEqual(t, held, cacheBytesMax)
+	require.NotEmpty(t, c.former)
+}
+
+// heap is how many bytes of the heap are in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// oneRow is a state that has one value under each key, and is never the same twice.
+type oneRow struct {
+	version kv.Version
+	value   []byte
+}
+
+func (r *oneRow) Version() kv.Version {
+	r.version++
+	return r.version
+}
+
+func (r *oneRow) Get([]byte) ([]byte, bool, error) { return r.value, true, nil }

@@ -15,8 +15,11 @@ const (
 	// made of one that is too old is refused by the head of its subqueue, so this bounds only how long a subqueue that was
 	// made elsewhere gets no messages from here.
 	dictionaryAge = time.Second
-	// dictionariesMax bounds the dictionaries that are kept; beyond it all are forgotten.
-	dictionariesMax = 10_000
+	// dictionariesBytesMax bounds what is kept of dictionaries, in bytes, where one costs queueBytes and entryBytes for
+	// each of its subqueues; beyond it all are forgotten.
+	dictionariesBytesMax = 16 << 20
+	queueBytes           = 768
+	entryBytes           = 128
 )
 
 // known is the dictionary of a queue as it was read, and how full its subqueues were at the last command from here.
@@ -32,7 +35,11 @@ type known struct {
 type knowledge struct {
 	mu     sync.Mutex
 	queues map[Queue]*known
+	// held is what queues hold, in bytes. Guarded by mu.
+	held int
 }
+
+func (d *Dictionary) bytes() int { return queueBytes + entryBytes*len(d.Subqueues) }
 
 // dictionary returns a dictionary that was read after since.
 func (k *knowledge) dictionary(q Queue, since time.Duration) (d *Dictionary, ok bool) {
@@ -49,17 +56,21 @@ func (k *knowledge) dictionary(q Queue, since time.Duration) (d *Dictionary, ok 
 func (k *knowledge) learn(q Queue, d *Dictionary, read time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.queues == nil || len(k.queues) >= dictionariesMax {
-		k.queues = map[Queue]*known{}
-	}
 	of := k.queues[q]
+	if of != nil && of.read > read {
+		return // Of two reads the one that began later is not older.
+	}
+	if of != nil {
+		k.held -= of.dictionary.bytes()
+	}
+	if k.queues == nil || k.held+d.bytes() > dictionariesBytesMax {
+		k.queues, k.held, of = map[Queue]*known{}, 0, nil
+	}
 	if of == nil {
 		of = &known{left: map[SubqueueID]uint64{}}
 		k.queues[q] = of
 	}
-	if of.dictionary != nil && of.read > read {
-		return // Of two reads the one that began later is not older.
-	}
+	k.held += d.bytes()
 	of.dictionary, of.read = d, read
 	maps.DeleteFunc(of.left, func(id SubqueueID, _ uint64) bool {
 		_, is := d.entry(id)
@@ -80,7 +91,10 @@ func (k *knowledge) used(at Subqueue, left uint64) {
 func (k *knowledge) forget(q Queue) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.queues, q)
+	if of := k.queues[q]; of != nil {
+		k.held -= of.dictionary.bytes()
+		delete(k.queues, q)
+	}
 }
 
 // left returns how full a subqueue was; unknown for one that was not used from here.

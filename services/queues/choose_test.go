@@ -2,10 +2,14 @@ package queues
 
 import (
 	"crypto/rand"
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/stamp/keys"
 )
 
 func chosen(t *testing.T, c *chooser, d *Dictionary) (puts map[SubqueueID]int, firsts map[SubqueueID]int, order []Subqueue) {
@@ -61,8 +65,7 @@ func TestChoiceKeepsSubqueuesEven(t *testing.T) {
 	require.Equal(t, map[SubqueueID]int{1: 200}, firsts)
 }
 
-// What is known of queues is bounded, and a dictionary is used for a moment alone; of two reads that which began later
-// counts.
+// A dictionary is used for a moment alone; of two reads that which began later counts.
 func TestKnowledge(t *testing.T) {
 	var k knowledge
 	q, d := goldenQueue(), first()
@@ -75,12 +78,43 @@ func TestKnowledge(t *testing.T) {
 	require.Equal(t, newer, got)
 	_, ok = k.dictionary(q, 12)
 	require.False(t, ok)
-	for range dictionariesMax {
-		q.Generation.Created++
-		k.learn(q, d, 1)
-	}
-	require.LessOrEqual(t, len(k.queues), dictionariesMax)
 	k.forget(q)
 	_, ok = k.dictionary(q, 0)
 	require.False(t, ok)
+}
+
+// What is kept of dictionaries is bounded in bytes, however many subqueues they have, and what is forgotten is read again.
+func TestKnowledgeIsBounded(t *testing.T) {
+	var before, after runtime.MemStats
+	for _, subqueues := range []int{1, entriesMax} {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		var k knowledge
+		most := 0
+		for i := range 2*dictionariesBytesMax/(queueBytes+entryBytes*subqueues) + 2 {
+			q := Queue{Account: "acct", Name: fmt.Sprintf("%063d", i), Generation: keys.Generation{Epoch: 1, Created: 2}}
+			d := &Dictionary{Subqueues: make([]Entry, subqueues)}
+			for e := range d.Subqueues {
+				d.Subqueues[e].ID = SubqueueID(e + 1)
+			}
+			k.learn(q, d, 1)
+			k.learn(q, d, 2) // Again: it counts once.
+			for _, e := range d.Subqueues {
+				k.used(Subqueue{q, e.ID}, 7)
+			}
+			if most = max(most, len(k.queues)); i == dictionariesBytesMax/d.bytes()-1 {
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				require.Len(t, k.queues, i+1, "as many as there is room for")
+				require.LessOrEqual(t, int(after.HeapAlloc)-int(before.HeapAlloc), dictionariesBytesMax)
+			}
+			require.Equal(t, len(k.queues)*d.bytes(), k.held)
+			require.LessOrEqual(t, k.held, dictionariesBytesMax)
+		}
+		require.Less(t, len(k.queues), most, "all were forgotten")
+		for q := range k.queues {
+			k.forget(q)
+		}
+		require.Zero(t, k.held)
+	}
 }
