@@ -11,14 +11,17 @@ import (
 // say nothing: each costs some tens of KiB beside what its body and answer hold.
 const requestsMax = 4096
 
+// accountParts: an account has the accountParts-th part of a gate at most.
+const accountParts = 4
+
 // Operations that count requests which were refused for their number.
 const (
 	opTooMany          = "TooManyRequests"
 	opTooManyOfAccount = "TooManyRequestsOfAccount"
 )
 
-// gate bounds the requests under way at one listener, and half as many of one account: what
-// one account sends must not keep the others out. Its methods may be called concurrently.
+// gate bounds the requests under way at one listener, and a quarter as many of one account: what one account sends, or
+// two, must not keep the others out of half of it. Its methods may be called concurrently.
 type gate struct {
 	max int
 
@@ -51,7 +54,7 @@ func (g *gate) leave() {
 func (g *gate) enterAccount(a geo.Account) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.accounts[a] >= max(1, g.max/2) {
+	if g.accounts[a] >= max(1, g.max/accountParts) {
 		return false
 	}
 	g.accounts[a]++

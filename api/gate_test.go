@@ -10,8 +10,8 @@ import (
 	"antipode/geo"
 )
 
-// A listener works on so many requests at once, half of them of one account; the others are
-// refused with 503 and Retry-After, and served when those are answered.
+// A listener works on so many requests at once, a quarter of them of one account, so that two accounts together leave half
+// of them; the others are refused with 503 and Retry-After, and served when those are answered.
 func TestRequestsAreBounded(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -20,7 +20,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	f := newFrontEnd(t, api.Options{
-		Location: "north", Leader: ledBy(leader), RequestsMax: 4, Directory: directory{"acct": "north", "other": "north", "third": "north"},
+		Location: "north", Leader: ledBy(leader), RequestsMax: 8, Directory: directory{"acct": "north", "other": "north", "third": "north", "fourth": "north", "fifth": "north"},
 	})
 	h := f.Handler(geo.Table)
 	get := func(account string) answer {
@@ -47,8 +47,12 @@ func TestRequestsAreBounded(t *testing.T) {
 	busy("acct", "TooManyRequestsOfAccount")
 	begin("other")
 	begin("other")
-	busy("third", "TooManyRequests")
-	for range 4 {
+	busy("other", "TooManyRequestsOfAccount")
+	for _, account := range []string{"third", "third", "fourth", "fourth"} {
+		begin(account)
+	}
+	busy("fifth", "TooManyRequests")
+	for range 8 {
 		leave <- struct{}{}
 		require.Equal(t, http.StatusNoContent, (<-done).status)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -89,8 +90,8 @@ type Options struct {
 	HopSecret string
 	IDs       *protocol.RequestIDs
 	Observe   Observer
-	// RequestsMax bounds the requests that each service works on at once, and half of it those
-	// of one account; the rest are refused with 503. Zero means 4,096.
+	// RequestsMax bounds the requests that each service works on at once, and a quarter of it those of one account; the
+	// rest are refused with 503. It is what the listener has of connections. Zero, and more, mean 4,096.
 	RequestsMax int
 	// Gateway takes what a gateway did, which Observe does not get. Nil drops it.
 	Gateway routing.GatewayObserver
@@ -120,9 +121,7 @@ func NewServer(o Options) *Server {
 	if o.Leaving == nil {
 		o.Leaving = func() bool { return false }
 	}
-	if o.RequestsMax == 0 {
-		o.RequestsMax = requestsMax
-	}
+	o.RequestsMax = min(cmp.Or(o.RequestsMax, requestsMax), requestsMax)
 	if o.Route == nil {
 		first := route.First()
 		o.Route = func() *route.Table { return first }

@@ -170,6 +170,7 @@ func (g *Gateway) frontEnd(registry *prometheus.Registry) (*api.Server, error) {
 	c := g.o.Config
 	return api.NewServer(api.Options{
 		Locations: g.locations(), Zones: c.Zones, Hosts: append([]string{c.Listen.Blob, c.Listen.Queue, c.Listen.Table}, c.Hosts...), Epochs: g.follower, Clock: g.o.Clock, IDs: protocol.NewRequestIDs(seed), Forward: g.forward, Gateway: observer, Leaving: g.draining.Load, Logger: g.o.Logger,
+		RequestsMax: listen.ConnsMax(),
 	}), nil
 }
 

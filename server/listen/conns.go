@@ -20,8 +20,9 @@ const (
 	connsDivisor = 16 // of the file descriptors that the process may have
 )
 
-// connsLimit is how many connections a listener of this process may have.
-func connsLimit() int {
+// ConnsMax is how many connections a listener of this process may have, by the file limit of the process: 64 at least,
+// 8,192 at most.
+func ConnsMax() int {
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil {
 		return connsMin

@@ -91,7 +91,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 // A listener leaves file descriptors to the rest of the process.
-func TestConnsLimit(t *testing.T) {
-	require.GreaterOrEqual(t, connsLimit(), connsMin)
-	require.LessOrEqual(t, connsLimit(), connsMax)
+func TestConnsMax(t *testing.T) {
+	require.GreaterOrEqual(t, ConnsMax(), connsMin)
+	require.LessOrEqual(t, ConnsMax(), connsMax)
 }

@@ -90,7 +90,7 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Server, error) {
 
 // httpServer configures the server of one listener. base is the context of its requests.
 func (s *Server) httpServer(base context.Context, l Listener, log *slog.Logger) *http.Server {
-	c := newConns(connsLimit())
+	c := newConns(ConnsMax())
 	h := &http.Server{
 		Handler: s.counted(c.handler(l.Handler)), BaseContext: func(net.Listener) context.Context { return base }, ConnContext: c.context,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,

@@ -14,6 +14,7 @@ import (
 func (n *Node) newAPI() *api.Server {
 	c := n.o.Config
 	o := api.Options{Zones: c.Zones, Hosts: append([]string{c.Listen.Blob, c.Listen.Queue, c.Listen.Table}, c.Hosts...), Clock: n.o.Clock, IDs: n.ids, Logger: n.o.Logger, Leader: n.leader, Leaderless: n.leaderless}
+	o.RequestsMax = listen.ConnsMax()
 	n.location.Serve(&o, n.meters)
 	o.Leaving = n.location.Draining
 	o.Clone = n.findClone

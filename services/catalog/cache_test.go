@@ -130,6 +130,7 @@ func TestPropertiesCacheKeepsNone(t *testing.T) {
 	_, err := c.Get(s, geo.Blob, "acct")
 	require.Error(t, err, "of a newer format")
 }
+
 // The largest rows that tenants can make, and the smallest, take no more memory than the bound of a cache: containers
 // with as much metadata as there may be, in few pairs or in as many as there can be, and with as many policies; queues
 // with nothing; policies of before their letters were bounded; and properties.
