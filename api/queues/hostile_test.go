@@ -98,7 +98,7 @@ func TestForgedReceipts(t *testing.T) {
 	none(forged(t, whole, func(b []byte) { b[1]++ }))
 	for _, at := range []int{2, 9, 10, 17} { // Of the subqueue, and of the time.
 		for _, bits := range []byte{1, 0x80, 0xff} {
-				add(forged(t, whole, func(b []byte) { b[at] ^= bits }), 400, "PopReceiptMismatch", "")
+			add(forged(t, whole, func(b []byte) { b[at] ^= bits }), 400, "PopReceiptMismatch", "")
 		}
 	}
 	add(forged(t, whole, func(b []byte) { copy(b[10:18], strings.Repeat("\xff", 8)) }), 400, "PopReceiptMismatch", "")
