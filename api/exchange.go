@@ -47,6 +47,8 @@ type exchange struct {
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {
 	start := s.o.Clock.Now()
+	r, release := staying(r)
+	defer release()
 	addr, scheme, passed := routing.Client(r, peer, s.o.HopSecret)
 	x := &exchange{
 		Server: s, gate: g, w: w, r: r, service: service, passed: passed, op: operation.Unknown,

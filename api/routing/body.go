@@ -29,6 +29,8 @@ type forwardedBody struct {
 	patience *patience
 	// answered is set when the answer has begun: from then on the hop waits for the answer.
 	answered atomic.Bool
+	// broke is the error of a read: the end of the body was not sent.
+	broke atomic.Pointer[error]
 }
 
 const (
@@ -52,10 +54,13 @@ func (b *forwardedBody) Read(p []byte) (int, error) {
 		b.patience.pause() // The client takes the time that WatchSender gives it.
 	}
 	n, err := b.body.Read(p)
-	if errors.Is(err, io.EOF) {
+	switch {
+	case errors.Is(err, io.EOF):
 		// A transport reads once more behind the end, and breaks the hop off at any other
 		// error; net/http closes a body that was read when the answer begins.
 		b.state.Store(bodyEnded)
+	case err != nil:
+		b.broke.Store(&err)
 	}
 	if !b.answered.Load() {
 		b.patience.resume()

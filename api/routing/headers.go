@@ -1,5 +1,7 @@
 package routing
 
+import "net/http"
+
 // Headers by which front ends inform each other how a request came, and what became
 // of it. A client that sends one gains nothing: every front end authorizes for itself.
 const (
@@ -31,3 +33,9 @@ const (
 	// leavingHeader marks the answer of a front end that is going to stop: the next request goes to another one.
 	leavingHeader = "X-Antipode-Leaving"
 )
+
+// Forwarded reports whether a request is marked as one of another front end. Any client can mark its own.
+func Forwarded(r *http.Request) bool {
+	h := r.Header
+	return ofGateway(r) || h.Get(hopHeader) != "" || h.Get(leaderHopHeader) != ""
+}

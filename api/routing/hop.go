@@ -93,7 +93,9 @@ func (h hop) failed(q Request, body *forwardedBody, p *patience, err error) erro
 	var netErr *net.OpError
 	unsent := errors.As(err, &netErr) && netErr.Op == "dial"
 	again := unsent || q.Reads && !p.over.Load() && *h.lost == 0
-	switch {
+	switch broke := body.broke.Load(); {
+	case broke != nil: // Nothing begins before the end of its body came.
+		err = protocol.BodyError(*broke)
 	case r.Context().Err() != nil:
 		err = r.Context().Err()
 	case again && body.withdraw():
