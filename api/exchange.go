@@ -124,7 +124,9 @@ func (x *exchange) fail(err error) {
 	}
 	x.w.Before(x.allowOrigin)
 	protocol.WriteError(x.w, x.r, x.errorFormat(), x.req.ID, x.o.Clock.Now(), err)
-	protocol.Linger(x.w, x.r)
+	if !routing.Refused(x.r, x.w.Header()) {
+		protocol.Linger(x.w, x.r)
+	}
 }
 
 // errorFormat is the shape of an error's body, also of one before the version is known or

@@ -67,8 +67,10 @@ func (d *gatewayCounts) requireBecame(t *testing.T, want map[string]int64) {
 
 // What a gateway counts is what happened: each attempt by its outcome, each answer by its
 // status, the bytes of both bodies, and the errors that no location made.
-func TestGatewayObserved(t *testing.T) {
-	rig := newGatewayRig(t)
+func TestGatewayObserved(t *testing.T) { eachWay(t, testGatewayObserved) }
+
+func testGatewayObserved(t *testing.T, rig *gatewayRig) {
+	t.Helper()
 	require.Equal(t, http.StatusOK, rig.post(t, "acct").status)
 	rig.seen.requireBecame(t, map[string]int64{"north answered": 1, "table 200": 1, "in": 8, "out": 8})
 	require.Equal(t, http.StatusOK, rig.post(t, "mirror").status)
@@ -93,9 +95,19 @@ func TestGatewayObserved(t *testing.T) {
 
 // An answer that breaks off on its way, and one that never comes, are counted as such.
 func TestGatewayObservesBrokenAnswers(t *testing.T) {
+	for _, local := range []bool{false, true} {
+		testBrokenAnswers(t, local)
+	}
+}
+
+func testBrokenAnswers(t *testing.T, local bool) {
+	t.Helper()
 	const half = 64 << 10 // More than a buffer holds back.
 	seen := &gatewayCounts{counts: map[string]int64{}}
-	breaking := stub(t, func(w http.ResponseWriter, r *http.Request) {
+	broken := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.RequestURI, "?timeout=1") {
+			breakOff()
+		}
 		if r.Method == http.MethodPost {
 			_, _ = io.Copy(io.Discard, r.Body)
 			breakOff()
@@ -105,8 +117,15 @@ func TestGatewayObservesBrokenAnswers(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		breakOff()
 	})
+	breaking := stub(t, broken)
 	gateway := startFrontEnd(t, api.Options{
 		Gateway: seen, Locations: []geo.Location{"north"},
+		Local: func(_ geo.Location, _ geo.Service, w http.ResponseWriter, r *http.Request) bool {
+			if local {
+				broken.ServeHTTP(w, r)
+			}
+			return local
+		},
 		Forward: routing.NewForwarder("gateway", func(geo.Location, geo.Service) []string { return []string{host(breaking)} }, nil),
 	})
 	conn, err := net.Dial("tcp", host(gateway.url))
@@ -123,4 +142,8 @@ func TestGatewayObservesBrokenAnswers(t *testing.T) {
 	a := send(t, signed(t, http.MethodPost, gateway.url+"/acct/things", strings.NewReader("the body")))
 	require.Equal(t, "OperationTimedOut", a.code)
 	seen.requireBecame(t, map[string]int64{"north unknown": 1, "OperationTimedOut": 1, "table 500": 1, "in": 8, "out": int64(len(a.body))})
+
+	a = send(t, signed(t, http.MethodGet, gateway.url+"/acct/things?timeout=1", nil))
+	require.Equal(t, "ServerBusy", a.code, "a read has no effect")
+	seen.requireBecame(t, map[string]int64{"north unreachable": 1, "ServerBusy": 1, "table 503": 1, "out": int64(len(a.body))})
 }

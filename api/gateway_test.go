@@ -37,6 +37,29 @@ type gatewayRig struct {
 	passed, unsure map[geo.Location]bool
 	// arrived, if set, is called before a location serves a request.
 	arrived func(geo.Location)
+	// served are the front ends of the locations, which the gateway calls if local is set and it reaches them at all.
+	served map[geo.Location]http.Handler
+	local  bool
+}
+
+// eachWay runs a test of a gateway in front of locations of other processes, and in front of those of its own.
+func eachWay(t *testing.T, f func(t *testing.T, rig *gatewayRig)) {
+	for _, local := range []bool{false, true} {
+		t.Run(fmt.Sprintf("local %v", local), func(t *testing.T) {
+			rig := newGatewayRig(t)
+			rig.local = local
+			f(t, rig)
+		})
+	}
+}
+
+// call is a routing.Local.
+func (rig *gatewayRig) call(l geo.Location, _ geo.Service, w http.ResponseWriter, r *http.Request) bool {
+	if !rig.local || rig.deaf[l] || len(rig.endpoints[l]) < 2 {
+		return false
+	}
+	rig.served[l].ServeHTTP(w, r)
+	return true
 }
 
 // echo answers a request with its body: what leads all ranges of both locations.
@@ -67,7 +90,7 @@ func newGatewayRig(t *testing.T) *gatewayRig {
 	dead := deadEnd(t)
 	rig := &gatewayRig{
 		knows: map[geo.Location]directory{}, arrivals: map[geo.Location]*atomic.Int32{}, endpoints: map[geo.Location][]string{}, deaf: map[geo.Location]bool{},
-		seen: &gatewayCounts{counts: map[string]int64{}}, passed: map[geo.Location]bool{}, unsure: map[geo.Location]bool{},
+		seen: &gatewayCounts{counts: map[string]int64{}}, passed: map[geo.Location]bool{}, unsure: map[geo.Location]bool{}, served: map[geo.Location]http.Handler{},
 	}
 	location := func(l geo.Location) *frontEnd {
 		leader := stub(t, func(w http.ResponseWriter, r *http.Request) { // It says to a gateway what a leader of the location does.
@@ -90,19 +113,20 @@ func newGatewayRig(t *testing.T) *gatewayRig {
 		arrivals := &atomic.Int32{}
 		rig.arrivals[l] = arrivals
 		h := f.Handler(geo.Table)
-		f.url = stub(t, func(w http.ResponseWriter, r *http.Request) {
+		serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			arrivals.Add(1)
 			if rig.arrived != nil {
 				rig.arrived(l)
 			}
 			h.ServeHTTP(w, r)
 		})
+		rig.served[l], f.url = serve, stub(t, serve)
 		rig.endpoints[l] = []string{dead, "http://" + host(f.url)}
 		return f
 	}
 	rig.north, rig.south = location("north"), location("south")
 	rig.gateway = startFrontEnd(t, api.Options{
-		Gateway: rig.seen, Locations: []geo.Location{"north", "south"},
+		Gateway: rig.seen, Locations: []geo.Location{"north", "south"}, Local: rig.call,
 		Forward: routing.NewForwarder("gateway", func(to geo.Location, _ geo.Service) []string {
 			if rig.deaf[to] {
 				return []string{dead}
@@ -125,8 +149,10 @@ func (rig *gatewayRig) takeArrivals() string {
 
 // A gateway that knows no account finds the location of each, and remembers it; a front end
 // that is dead is no obstacle. Nothing of ours is in the answer.
-func TestGateway(t *testing.T) {
-	rig := newGatewayRig(t)
+func TestGateway(t *testing.T) { eachWay(t, testGateway) }
+
+func testGateway(t *testing.T, rig *gatewayRig) {
+	t.Helper()
 	for _, step := range []struct{ account, arrivals string }{
 		{"acct", "north 1, south 0"},
 		{"acct-secondary", "north 1, south 1"}, // North says who has it.
@@ -154,8 +180,10 @@ func TestGateway(t *testing.T) {
 
 // An account that no location knows gets the protocol's answer; one that was created a
 // moment ago, and is known at its primary alone, is found.
-func TestGatewayUnknownAccount(t *testing.T) {
-	rig := newGatewayRig(t)
+func TestGatewayUnknownAccount(t *testing.T) { eachWay(t, testGatewayUnknownAccount) }
+
+func testGatewayUnknownAccount(t *testing.T, rig *gatewayRig) {
+	t.Helper()
 	a := rig.post(t, "nobody")
 	require.Equal(t, "AuthenticationFailed", a.code, a.body)
 	delete(rig.knows["north"], "mirror")
@@ -188,8 +216,10 @@ func TestGatewayLocationDown(t *testing.T) {
 // R21: a location that has lost an account to the other one, and does not reach that, has a gateway ask it: the first request
 // is the former primary's, which refuses a write, and the next one is the new primary's. While the other location is not the
 // primary yet either, and where it is away, the first one answers.
-func TestR21GatewayLeavesAFormerPrimary(t *testing.T) {
-	rig := newGatewayRig(t)
+func TestR21GatewayLeavesAFormerPrimary(t *testing.T) { eachWay(t, testR21GatewayLeavesAFormerPrimary) }
+
+func testR21GatewayLeavesAFormerPrimary(t *testing.T, rig *gatewayRig) {
+	t.Helper()
 	read := func() answer { return send(t, signed(t, http.MethodGet, rig.gateway.url+"/acct/things", nil)) }
 	require.Equal(t, "the body", rig.post(t, "acct").body)
 	require.Equal(t, "north 1, south 0", rig.takeArrivals())
@@ -245,7 +275,11 @@ func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
 
 // R21: a location whose epochs are not confirmed has a gateway ask the other one for writes, and goes on reading.
 func TestR21GatewayAsksForWritesOfAnUnsureLocation(t *testing.T) {
-	rig := newGatewayRig(t)
+	eachWay(t, testR21GatewayAsksForWritesOfAnUnsureLocation)
+}
+
+func testR21GatewayAsksForWritesOfAnUnsureLocation(t *testing.T, rig *gatewayRig) {
+	t.Helper()
 	rig.unsure["north"] = true
 	rig.knows["south"]["acct"] = "south"
 	require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, rig.gateway.url+"/acct/things", nil)).status)
@@ -271,8 +305,10 @@ func TestCutLinkIsUnreachable(t *testing.T) {
 }
 
 // A location that the gateway cannot reach and the other location can is served through it.
-func TestGatewayThroughOtherLocation(t *testing.T) {
-	rig := newGatewayRig(t)
+func TestGatewayThroughOtherLocation(t *testing.T) { eachWay(t, testGatewayThroughOtherLocation) }
+
+func testGatewayThroughOtherLocation(t *testing.T, rig *gatewayRig) {
+	t.Helper()
 	rig.deaf["north"] = true
 	require.Equal(t, "the body", rig.post(t, "acct").body)
 	require.Equal(t, "north 1, south 2", rig.takeArrivals(), "south was asked, then forwarded")

@@ -53,6 +53,8 @@ type Options struct {
 	Locations []geo.Location
 	// Epochs is what a gateway knows of the epochs of accounts. Nil means nothing.
 	Epochs routing.Epochs
+	// Local reaches the locations that run in the process of a gateway. Nil means that none does.
+	Local routing.Local
 	// Zones are those under which each account has a host name
 	// (protocol.ParseTarget). A gateway and the locations behind it have the same.
 	Zones []geo.Zone
@@ -134,7 +136,7 @@ func NewServer(o Options) *Server {
 	return &Server{
 		o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow},
 		leaders: routing.Leaders{Location: o.Location, Leader: o.Leader, Leaderless: o.Leaderless, Forward: o.Forward},
-		gateway: routing.NewGateway(o.Locations, o.Epochs, o.Forward, o.Gateway), clients: newGate(o.RequestsMax),
+		gateway: routing.NewGateway(o.Locations, o.Epochs, o.Local, o.Forward, o.Gateway), clients: newGate(o.RequestsMax),
 		hosts: hosts.New("", names...).WithAnyAddress(),
 	}
 }

@@ -26,8 +26,10 @@ type Gateway struct {
 	// locations are asked in this order for an account that was not seen before.
 	locations []geo.Location
 	// epochs may be nil: then nothing is known of them.
-	epochs   Epochs
-	forward  *Forwarder
+	epochs  Epochs
+	forward *Forwarder
+	// local may be nil: no location runs in this process.
+	local    Local
 	observer GatewayObserver
 
 	mu sync.Mutex
@@ -60,9 +62,9 @@ type role struct {
 // servedMax bounds what a gateway remembers; above it, it forgets everything.
 const servedMax = 16 << 10
 
-// NewGateway returns a gateway to the locations. e may be nil.
-func NewGateway(locations []geo.Location, e Epochs, f *Forwarder, o GatewayObserver) *Gateway {
-	return &Gateway{locations: locations, epochs: e, forward: f, observer: o, served: map[role]served{}}
+// NewGateway returns a gateway to the locations. e and here may be nil.
+func NewGateway(locations []geo.Location, e Epochs, here Local, f *Forwarder, o GatewayObserver) *Gateway {
+	return &Gateway{locations: locations, epochs: e, local: here, forward: f, observer: o, served: map[role]served{}}
 }
 
 // newest returns the highest known epoch of an account, and the location that has the role in it; zero if none is known.
@@ -169,11 +171,14 @@ var errNoLocation = storageerr.ServerBusy.Saying("No location can be reached now
 // errGateways: a gateway that took itself for a location would go round for ever.
 var errGateways = storageerr.ServerBusy.Saying("A gateway was asked by a gateway. Its configuration names one as a node of a location.")
 
-// toLocation is Forwarder.toLocation, observed.
+// toLocation is Forwarder.toLocation, or a call where the location runs in this process, observed.
 func (g *Gateway) toLocation(q Request, l geo.Location, h hop) error {
 	outcome := outcomeBroken // Forwarder.toLocation panics with http.ErrAbortHandler then.
 	defer func() { g.observer.Forwarded(l, outcome) }()
-	err := g.forward.toLocation(q, l, h)
+	here, err := g.call(q, l, h)
+	if !here {
+		err = g.forward.toLocation(q, l, h)
+	}
 	outcome = outcomeOf(err)
 	return err
 }
@@ -190,6 +195,12 @@ func NotHere(q Request, here geo.Location) bool {
 	}
 	q.W.Header().Set(notHereHeader, string(here))
 	return true
+}
+
+// Refused reports whether the answer under way leaves the request to another location, as NotHere and Outrun have it: its
+// body must stay unread.
+func Refused(r *http.Request, answer http.Header) bool {
+	return r.Header.Get(gatewayAskHeader) != "" && answer.Get(notHereHeader) != ""
 }
 
 // Doubtful shows to a gateway that the location that answers may have lost the account to another one, which it cannot

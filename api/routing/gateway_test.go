@@ -100,7 +100,7 @@ func newTwoPlaces(t *testing.T) *twoPlaces {
 		return []string{at[l]}
 	}, nil)
 	t.Cleanup(f.Close)
-	two.gateway = NewGateway([]geo.Location{"north", "south"}, &two.known, f, unobserved{})
+	two.gateway = NewGateway([]geo.Location{"north", "south"}, &two.known, nil, f, unobserved{})
 	return two
 }
 

@@ -189,21 +189,26 @@ func (f *Forwarder) outgoing(ctx context.Context, q Request, to destination, h h
 		}
 	}
 	f.introduce(out.Header, to)
-	delete(out.Header, leaderHopHeader) // Of a node of this location, not of where it goes.
-	if h.edge {
-		delete(out.Header, hopHeader) // A client's invention, as those below.
-		for _, name := range ofGateways() {
-			delete(out.Header, name)
-		}
-	}
-	out.Header.Set(h.mark, f.from)
-	if !h.epoch.IsZero() {
-		out.Header.Set(epochHeader, h.epoch.String())
-	}
+	h.introduce(out.Header, f.from)
 	if h.refusal != "" && r.ContentLength != 0 {
 		out.Header.Set("Expect", "100-continue")
 	}
 	return out
+}
+
+// introduce marks a request of this hop.
+func (h hop) introduce(header http.Header, from string) {
+	delete(header, leaderHopHeader) // Of a node of this location, not of where it goes.
+	if h.edge {
+		delete(header, hopHeader) // A client's invention, as those below.
+		for _, name := range ofGateways() {
+			delete(header, name)
+		}
+	}
+	header.Set(h.mark, from)
+	if !h.epoch.IsZero() {
+		header.Set(epochHeader, h.epoch.String())
+	}
 }
 
 // spelling is how the location that answered had written a header: net/http's client

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A gateway remembers who served an account, up to servedMax accounts, and never a location
 // that it does not know.
 func TestGatewayMemoryIsBounded(t *testing.T) {
-	g := NewGateway([]geo.Location{"north", "south"}, nil, nil, nil)
+	g := NewGateway([]geo.Location{"north", "south"}, nil, nil, nil, nil)
 	south := http.Header{servedByHeader: {"south"}}
 	for i := range servedMax {
 		g.learn(role{account: geo.Account(fmt.Sprint("acct", i))}, geo.Epoch{}, south)

@@ -240,7 +240,7 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 	o.RequestsMax = listen.ConnsMax()
 	from := "gateway"
 	if name == "" {
-		o.Epochs = c.follower
+		o.Epochs, o.Local = c.follower, c.call
 	} else {
 		l := c.locations[name]
 		l.Serve(&o, c.meters)
@@ -253,6 +253,11 @@ func (c *Cluster) server(name geo.Location) *api.Server {
 	o.Forward = routing.NewForwarder(from, c.endpoint, dial).WithSecret(c.hopSecret)
 	c.forwards = append(c.forwards, o.Forward)
 	return api.NewServer(o)
+}
+
+// call implements routing.Local.
+func (c *Cluster) call(l geo.Location, s geo.Service, w http.ResponseWriter, r *http.Request) bool {
+	return c.servers[l].Call(c.ports[l].Of(s), w, r)
 }
 
 func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {

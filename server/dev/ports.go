@@ -25,7 +25,13 @@ type Ports struct {
 
 // Of returns the address of a service.
 func (p Ports) Of(s geo.Service) string {
-	offset := map[geo.Service]int{geo.Blob: offsetBlob, geo.Queue: offsetQueue, geo.Table: offsetTable}[s]
+	offset := offsetTable
+	switch s {
+	case geo.Blob:
+		offset = offsetBlob
+	case geo.Queue:
+		offset = offsetQueue
+	}
 	return p.addr(offset)
 }
 

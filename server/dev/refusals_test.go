@@ -1,9 +1,12 @@
 package dev
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +80,25 @@ func TestTableRequestsRefused(t *testing.T) {
 	require.Equal(t, "400 InvalidQueryParameterValue", fmt.Sprint(a.status, " ", a.header.Get("x-ms-error-code")))
 	require.Equal(t, "kept", read(t, c, "northacct", "", "k"))
 	require.Equal(t, "kept", read(t, c, "northacct", "-secondary", "k"))
+	for _, l := range order() { // Nothing else in the process is a client of the locations' ports.
+		require.Empty(t, connectionsTo(t, c.ports[l].Of(geo.Table)), "a gateway calls the locations of its process")
+	}
 	after, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
 	require.Equal(t, heads, after, "no stream moved")
+}
+
+// connectionsTo lists the connections of this machine to a port of it, as the client has them.
+func connectionsTo(t *testing.T, addr string) (found []string) {
+	t.Helper()
+	at := netip.MustParseAddrPort(addr)
+	ip := at.Addr().As4()
+	remote := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), at.Port())
+	table, err := os.ReadFile("/proc/net/tcp")
+	require.NoError(t, err)
+	for _, line := range strings.Split(string(table), "\n")[1:] {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == remote {
+			found = append(found, line)
+		}
+	}
+	return found
 }

@@ -40,14 +40,19 @@ type Server struct {
 	done    errgroup.Group
 	// drain is drainTimeout, and zero after Drain; tests shorten it.
 	drain time.Duration
-	// cancel ends the contexts of all requests.
+	// base is the context of all requests, and cancel ends it.
+	base   context.Context
 	cancel context.CancelFunc
+	// handlers answer the requests of Call, by the address of their listener.
+	handlers map[string]http.Handler
 
 	mu     sync.Mutex
 	silent map[net.Conn]struct{} // connections that never sent a byte
 	// running counts the handlers that run. idle, if set, is closed when running is zero.
 	running int
 	idle    chan struct{}
+	// closing: the listeners take no more requests.
+	closing bool
 }
 
 // Listener is one address and its handler.
@@ -81,18 +86,19 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Server, error) {
 		open = append(open, n)
 	}
 	base, cancel := context.WithCancel(context.Background())
-	s := &Server{silent: map[net.Conn]struct{}{}, drain: drainTimeout, cancel: cancel}
+	s := &Server{silent: map[net.Conn]struct{}{}, drain: drainTimeout, base: base, cancel: cancel, handlers: map[string]http.Handler{}}
 	for i, l := range ls {
-		s.serve(open[i], s.httpServer(base, l, log))
+		s.handlers[l.Addr] = l.Handler
+		s.serve(open[i], s.httpServer(l, log))
 	}
 	return s, nil
 }
 
-// httpServer configures the server of one listener. base is the context of its requests.
-func (s *Server) httpServer(base context.Context, l Listener, log *slog.Logger) *http.Server {
+// httpServer configures the server of one listener.
+func (s *Server) httpServer(l Listener, log *slog.Logger) *http.Server {
 	c := newConns(ConnsMax())
 	h := &http.Server{
-		Handler: s.counted(c.handler(l.Handler)), BaseContext: func(net.Listener) context.Context { return base }, ConnContext: c.context,
+		Handler: s.counted(c.handler(l.Handler)), BaseContext: func(net.Listener) context.Context { return s.base }, ConnContext: c.context,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		ConnState: func(n net.Conn, state http.ConnState) {
@@ -162,6 +168,9 @@ func (s *Server) Drain(ctx context.Context) (left int) {
 
 // shutdown closes the listeners and waits until the running requests have ended or ctx has.
 func (s *Server) shutdown(ctx context.Context) {
+	s.mu.Lock()
+	s.closing = true
+	s.mu.Unlock()
 	hurry := time.AfterFunc(silentGrace, s.closeSilent)
 	defer hurry.Stop()
 	var drained sync.WaitGroup
@@ -169,6 +178,7 @@ func (s *Server) shutdown(ctx context.Context) {
 		drained.Go(func() { _ = h.Shutdown(ctx) }) // Its error is that of ctx.
 	}
 	drained.Wait()
+	_ = s.ended(ctx) // Calls have no connection here. Its error is that of ctx, too.
 }
 
 // Close drains the running requests for a bounded time, ends the contexts and connections of
@@ -192,14 +202,16 @@ func (s *Server) Close() error {
 	}
 	errs = append(errs, s.done.Wait())
 	s.cancel()
-	return errors.Join(append(errs, s.ended())...)
+	ctx, stop = context.WithTimeout(context.Background(), endTimeout)
+	defer stop()
+	return errors.Join(append(errs, s.ended(ctx))...)
 }
 
 // errRunning: a handler watches neither its context nor its connection.
 var errRunning = errors.New("requests go on after the listeners were closed and their contexts ended")
 
-// ended waits for the handlers.
-func (s *Server) ended() error {
+// ended waits for the handlers until ctx ends.
+func (s *Server) ended(ctx context.Context) error {
 	idle := make(chan struct{})
 	s.mu.Lock()
 	if s.running == 0 {
@@ -211,7 +223,7 @@ func (s *Server) ended() error {
 	select {
 	case <-idle:
 		return nil
-	case <-time.After(endTimeout):
+	case <-ctx.Done():
 		return errRunning
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,13 @@ var ErrRuns = errors.New("runs already")
 
 // Stopped reports whether the location was stopped and not started since.
 func (s *Server) Stopped() bool { return s.stopped.Load() }
+
+// Call has the front end of the location answer a request that came to another one of the process: see listen.Server.Call.
+// It reports false while the location is stopped or starts.
+func (s *Server) Call(addr string, w http.ResponseWriter, r *http.Request) (served bool) {
+	f := s.listeners.Load()
+	return f != nil && f.Call(addr, w, r)
+}
 
 // Start starts the location and its front end. It takes as long as reading the stores takes;
 // ctx ends it after the step under way.
