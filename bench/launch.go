@@ -63,10 +63,9 @@ func (l *launched) end() error {
 	return l.Stop(ctx)
 }
 
-// aim returns the options with this server in them: the north location's own ports.
+// aim returns the options with this server in them: the ports of the gateway, as users have them.
 func (l *launched) aim(o Options) Options {
-	port := l.PortBase + devproc.NorthPorts + 2
-	port -= portsBelowTables(o.Workload)
+	port := l.PortBase + 2 - portsBelowTables(o.Workload)
 	o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)
 	o.Admin, o.PID = l.AdminURL(0), l.PID()
 	return o

@@ -53,7 +53,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&o.Workload, "workload", workloadInsert, "what to measure: "+workloadNames())
-	f.StringVar(&o.Endpoint, "endpoint", "", "base URL of the service with the account, path style (default: the north location's own port of the service)")
+	f.StringVar(&o.Endpoint, "endpoint", "", "base URL of the service with the account, path style (default: the gateway's port of the service)")
 	f.StringVar(&o.Account, "account", "devstoreaccount1", "account name")
 	f.StringVar(&o.Key, "key", developmentKey, "account key, Base64")
 	f.IntVar(&o.Concurrency, "concurrency", 16, "connections, each with one request in flight")

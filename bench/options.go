@@ -68,7 +68,7 @@ func (o Options) withDefaults() Options {
 		o.Bytes = map[string]byteSize{workloadRecover: recoverBytes, workloadScrub: scrubBytes, workloadCopy: copyBytes}[o.Workload]
 	}
 	if o.Endpoint == "" {
-		port := 11002 - portsBelowTables(o.Workload)
+		port := 10002 - portsBelowTables(o.Workload)
 		o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)
 	}
 	o.Endpoint = strings.TrimRight(o.Endpoint, "/")
@@ -101,7 +101,7 @@ func (o Options) Validate() error {
 	bad(!known && wholeRuns()[o.Workload] == nil, "--workload %q is unknown: give one of %s", o.Workload, workloadNames())
 	u, err := url.Parse(o.Endpoint)
 	bad(err != nil || u.Scheme != "http" || u.Host == "" || len(u.Path) < 2,
-		"--endpoint %q is no path-style http endpoint: give one such as http://127.0.0.1:11002/devstoreaccount1", o.Endpoint)
+		"--endpoint %q is no path-style http endpoint: give one such as http://127.0.0.1:10002/devstoreaccount1", o.Endpoint)
 	_, err = base64.StdEncoding.DecodeString(o.Key)
 	bad(err != nil || o.Key == "", "--key is not Base64")
 	bad(o.Concurrency < 1 || o.Concurrency > concurrencyMax, "--concurrency %d: give 1 to %d", o.Concurrency, concurrencyMax)
