@@ -42,7 +42,7 @@ type gatewayRig struct {
 	local  bool
 }
 
-// eachWay runs a test of a gateway in front of locations of other processes, and in front of those of its own.
+// eachWay runs a test of a gateway in front of locations of other processes, and of locations of the same process.
 func eachWay(t *testing.T, f func(t *testing.T, rig *gatewayRig)) {
 	for _, local := range []bool{false, true} {
 		t.Run(fmt.Sprintf("local %v", local), func(t *testing.T) {

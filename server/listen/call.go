@@ -10,8 +10,7 @@ import (
 
 // Call has the handler of the listener at addr answer a request that came to another listener of the process. It reports
 // false, and nothing happened, once the listeners are closed or about to be. A call is one of the running requests: Drain and
-// Close wait for it, and what Close cuts off ends as with a connection of its own: the call panics with
-// http.ErrAbortHandler.
+// Close wait for it, and what Close cuts off breaks off as a connection does: the call panics with http.ErrAbortHandler.
 func (s *Server) Call(addr string, w http.ResponseWriter, r *http.Request) (served bool) {
 	h := s.handlers[addr]
 	if h == nil || !s.enter() {
@@ -50,7 +49,7 @@ func (s *Server) enter() bool {
 }
 
 // callWriter takes the answer to a call until over ends. From then on an answer must not look whole, and a deadline that the
-// handler sets anew has no use.
+// handler sets has no use.
 type callWriter struct {
 	http.ResponseWriter
 	over context.Context

@@ -18,35 +18,35 @@ import (
 const calledAt = "127.0.0.1:0"
 
 // openCalled opens a listener whose handler is called, and a front end that calls it.
-func openCalled(t *testing.T, h http.HandlerFunc) (called *Server, front *httptest.Server) {
+func openCalled(t *testing.T, h http.HandlerFunc) (called *Server, caller *httptest.Server) {
 	t.Helper()
 	called, err := Open([]Listener{{Addr: calledAt, Handler: h, What: "test"}}, "nothing", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
-	front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	caller = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		protocol.WatchSender(w, r)
 		if !called.Call(calledAt, w, r) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
-	t.Cleanup(front.Close)
-	return called, front
+	t.Cleanup(caller.Close)
+	return called, caller
 }
 
 // Close waits for a call as for any request, and none begins from then on, nor at an address without a listener.
 func TestCallIsDrained(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
-	called, front := openCalled(t, func(w http.ResponseWriter, _ *http.Request) {
+	called, caller := openCalled(t, func(w http.ResponseWriter, _ *http.Request) {
 		close(entered)
 		<-leave
 		_, _ = io.WriteString(w, "answered")
 	})
 	require.False(t, called.Call("127.0.0.1:1", httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)))
 	answered := make(chan string, 1)
-	go func() { answered <- get(front.URL) }()
+	go func() { answered <- get(caller.URL) }()
 	<-entered
 	closed := make(chan error, 1)
 	go func() { closed <- called.Close() }()
-	require.Eventually(t, func() bool { return get(front.URL) == "503 " }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return get(caller.URL) == "503 " }, time.Minute, time.Millisecond)
 	select {
 	case <-closed:
 		t.Fatal("closed before the call has ended")
@@ -84,7 +84,7 @@ func TestCloseCutsOffCalls(t *testing.T) {
 				}
 			}
 		},
-		"writes with deadlines of its own": func(w http.ResponseWriter, r *http.Request) {
+		"writes with new deadlines": func(w http.ResponseWriter, r *http.Request) {
 			for out, part := (&protocol.PatientWriter{W: w}), make([]byte, 1<<16); ; {
 				if _, err := out.Write(part); err != nil {
 					return
@@ -93,7 +93,7 @@ func TestCloseCutsOffCalls(t *testing.T) {
 		},
 	} {
 		entered := make(chan struct{})
-		called, front := openCalled(t, func(w http.ResponseWriter, r *http.Request) {
+		called, caller := openCalled(t, func(w http.ResponseWriter, r *http.Request) {
 			protocol.BeforeAnswer(w, r)
 			_, _ = io.WriteString(w, "begun")
 			_ = http.NewResponseController(w).Flush()
@@ -101,7 +101,7 @@ func TestCloseCutsOffCalls(t *testing.T) {
 			h(w, r)
 		})
 		called.drain = 20 * time.Millisecond
-		c, err := net.Dial("tcp", front.Listener.Addr().String())
+		c, err := net.Dial("tcp", caller.Listener.Addr().String())
 		require.NoError(t, err)
 		request := "GET / HTTP/1.1\r\nHost: x\r\n"
 		if name == "waits for its body" {
