@@ -42,7 +42,7 @@ func (c *call) containerElement(b []byte, container *catalog.Container, metadata
 		b = wire.AppendElement(b, "Url", c.r.Base+container.Name)
 	}
 	b = append(b, "<Properties>"...)
-	b = wire.AppendElement(b, "Last-Modified", wire.FormatHTTPTime(container.Modified.Time()))
+	b = wire.AppendTimeElement(b, "Last-Modified", container.Modified.Time())
 	b = wire.AppendElement(b, "Etag", wire.BlobETag(container.Modified))
 	b = leaseElements(b, v)
 	if v >= version20171109 {
@@ -88,9 +88,9 @@ func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 func (c *call) propertyElements(b []byte, blob *blobs.Blob) []byte {
 	v, p := c.r.Version, &blob.Properties
 	if v >= version20171109 {
-		b = wire.AppendElement(b, "Creation-Time", wire.FormatHTTPTime(blob.Created.Time()))
+		b = wire.AppendTimeElement(b, "Creation-Time", blob.Created.Time())
 	}
-	b = wire.AppendElement(b, "Last-Modified", wire.FormatHTTPTime(blob.Modified.Time()))
+	b = wire.AppendTimeElement(b, "Last-Modified", blob.Modified.Time())
 	b = wire.AppendElement(b, "Etag", strings.Trim(wire.BlobETag(blob.Modified), `"`))
 	b = wire.AppendElement(b, "Content-Length", strconv.FormatUint(blob.Length, 10))
 	b = wire.AppendElement(b, "Content-Type", p.ContentType)

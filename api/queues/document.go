@@ -94,7 +94,7 @@ func (m *messageWriter) message(of *queues.Message) {
 	m.b = wire.AppendElement(m.b, "MessageId", of.ID.String())
 	m.time("InsertionTime", of.Inserted)
 	if of.Expires == 0 {
-		m.b = wire.AppendElement(m.b, "ExpirationTime", wire.FormatHTTPTime(never()))
+		m.b = wire.AppendTimeElement(m.b, "ExpirationTime", never())
 	} else {
 		m.time("ExpirationTime", of.Expires)
 	}
@@ -114,7 +114,7 @@ func (m *messageWriter) message(of *queues.Message) {
 }
 
 func (m *messageWriter) time(name string, ts geo.Timestamp) {
-	m.b = wire.AppendElement(m.b, name, wire.FormatHTTPTime(ts.Time()))
+	m.b = wire.AppendTimeElement(m.b, name, ts.Time())
 }
 
 // text appends a text, escaped part by part, which end between two characters.

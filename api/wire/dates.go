@@ -8,11 +8,34 @@ import (
 	"antipode/geo"
 )
 
-// FormatHTTPTime returns t as RFC 1123 in GMT, whole seconds: the form of Date,
-// Last-Modified and every time in listings.
+// Names of days and months in HTTP dates, three letters each.
+const (
+	dayNames   = "SunMonTueWedThuFriSat"
+	monthNames = "JanFebMarAprMayJunJulAugSepOctNovDec"
+)
+
+// AppendHTTPTime appends t as RFC 1123 in GMT, whole seconds: the form of Date, Last-Modified and every time in
+// listings. The year is 0 to 9999: the form has four digits. It is written by hand, without the layout that
+// time.AppendFormat reads again for each of the thousands of dates of a page.
+func AppendHTTPTime(b []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	weekday := 3 * int(t.Weekday())
+	name := 3 * int(month-time.January)
+	b = append(append(b, dayNames[weekday:weekday+3]...), ", "...)
+	b = append(appendTwo(b, day), ' ')
+	b = append(append(b, monthNames[name:name+3]...), ' ')
+	b = append(appendTwo(appendTwo(b, year/100), year), ' ')
+	b = append(appendTwo(b, hour), ':')
+	b = append(appendTwo(b, minute), ':')
+	return append(appendTwo(b, second), " GMT"...)
+}
+
+// FormatHTTPTime is AppendHTTPTime into a string.
 func FormatHTTPTime(t time.Time) string {
 	var b [len(http.TimeFormat)]byte
-	return string(t.UTC().AppendFormat(b[:0], http.TimeFormat))
+	return string(AppendHTTPTime(b[:0], t))
 }
 
 // ParseHTTPTime reads a date header in one of the three forms HTTP knows: RFC

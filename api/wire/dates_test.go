@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math/rand/v2"
+	"net/http"
 	"testing"
 	"time"
 
@@ -32,6 +33,56 @@ func TestParseHTTPTime(t *testing.T) {
 	if got := FormatHTTPTime(time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)); got != "Fri, 31 Dec 9999 23:59:59 GMT" {
 		t.Errorf("formatted as %q", got)
 	}
+}
+
+// HTTP dates are those of the time package, for every second of the four-digit years and in any zone.
+func TestHTTPTimeIsThatOfTheTimePackage(t *testing.T) {
+	check := func(at time.Time) {
+		t.Helper()
+		if got, want := FormatHTTPTime(at), at.UTC().Format(http.TimeFormat); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+	for at := time.Date(2023, 12, 31, 23, 59, 59, 999999999, time.UTC); at.Year() < 2025; at = at.Add(25*time.Hour + 61*time.Second) {
+		check(at)
+	}
+	first, after := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	check(time.Unix(first, 0))
+	check(time.Unix(after-1, 0))
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 5000 {
+		at := time.Unix(first+rng.Int64N(after-first), rng.Int64N(1e9))
+		check(at.In(time.FixedZone("any", rng.IntN(86400)-43200)))
+	}
+}
+
+// A date of a row of a page allocates nothing, and a date in a string the string alone.
+func TestHTTPTimeAllocations(t *testing.T) {
+	at, b := time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC), make([]byte, 0, 128)
+	if n := testing.AllocsPerRun(100, func() { b = AppendTimeElement(b[:0], "Last-Modified", at) }); n != 0 {
+		t.Errorf("%v allocations for an element", n)
+	}
+	if got := string(b); got != "<Last-Modified>Sun, 06 Nov 1994 08:49:37 GMT</Last-Modified>" {
+		t.Errorf("appended %q", got)
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = FormatHTTPTime(at) }); n > 1 {
+		t.Errorf("%v allocations for a string", n)
+	}
+}
+
+func BenchmarkHTTPTime(b *testing.B) {
+	at := time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC)
+	text := make([]byte, 0, len(http.TimeFormat))
+	b.Run("hand", func(b *testing.B) {
+		for b.Loop() {
+			text = AppendHTTPTime(text[:0], at)
+		}
+	})
+	b.Run("layout", func(b *testing.B) {
+		for b.Loop() {
+			text = at.AppendFormat(text[:0], http.TimeFormat)
+		}
+	})
 }
 
 // ISO times print as the service does and as the time package would, and what is

@@ -1,6 +1,9 @@
 package wire
 
-import "unicode/utf8"
+import (
+	"time"
+	"unicode/utf8"
+)
 
 // XMLStart begins every XML body. The real service writes a byte order mark, which
 // protocol/blob.md 2.4 says to leave out.
@@ -10,6 +13,13 @@ const XMLStart = `<?xml version="1.0" encoding="utf-8"?>`
 func AppendElement(b []byte, name, text string) []byte {
 	b = append(append(append(b, '<'), name...), '>')
 	b = AppendXML(b, text)
+	return append(append(append(b, "</"...), name...), '>')
+}
+
+// AppendTimeElement appends an element whose text is t as AppendHTTPTime has it.
+func AppendTimeElement(b []byte, name string, t time.Time) []byte {
+	b = append(append(append(b, '<'), name...), '>')
+	b = AppendHTTPTime(b, t)
 	return append(append(append(b, "</"...), name...), '>')
 }
 
