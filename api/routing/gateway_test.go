@@ -242,7 +242,7 @@ func TestEpochOfAClient(t *testing.T) {
 // as they like.
 func TestGatewayKeepsNoTargets(t *testing.T) {
 	const accounts, target = 256, 64 << 10
-	g := NewGateway([]geo.Location{"north"}, nil, nil, unobserved{})
+	g := NewGateway([]geo.Location{"north"}, nil, nil, nil, unobserved{})
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
