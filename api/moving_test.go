@@ -39,7 +39,7 @@ func (d *offering) Resolve(ctx context.Context, name geo.Account, s geo.Service,
 func TestR19WaitingRequestsAreBounded(t *testing.T) {
 	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	d := &offering{asked: make(chan struct{}), goOn: make(chan struct{})}
-	f := newFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader), RequestsMax: 4, Directory: d})
+	f := newFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader), RequestsMax: 8, Directory: d})
 	h := f.Handler(geo.Table)
 	get := func(account string, authorized bool) int {
 		r := signed(t, http.MethodGet, "http://127.0.0.1/"+account+"/things()", nil)

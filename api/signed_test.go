@@ -373,13 +373,13 @@ func TestContainerNamedAsItsAccount(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, auth.Sign(r, geo.Blob, "acct", key, now))
 	l.headers = append(l.headers, "x-ms-date: "+r.Header.Get("x-ms-date"), "Authorization: "+r.Header.Get("Authorization"))
-	for host, want := range map[string]string{"127.0.0.1": "c/b", "other.example": "c/b", "acct.blob.localhost": "acct/c/b", "acct-secondary.blob.localhost": "acct/c/b"} {
+	for host, want := range map[string]string{"127.0.0.1": "c/b", "localhost:10000": "c/b", "acct.blob.localhost": "acct/c/b", "acct-secondary.blob.localhost": "acct/c/b"} {
 		l.headers[0] = "Host: " + host
 		got, err := l.asks(s, key)
 		require.NoError(t, err, host)
 		require.Equal(t, want, got["container"]+"/"+got["blob"], host)
 	}
-	for _, host := range []string{"other.blob.localhost", "acct.queue.localhost"} {
+	for _, host := range []string{"other.blob.localhost", "acct.queue.localhost", "other.example"} {
 		l.headers[0] = "Host: " + host
 		got, err := l.asks(s, key)
 		require.True(t, err != nil || got["operation"] == operation.Unknown, host)
