@@ -73,7 +73,7 @@ func TestHTTPTimeAllocations(t *testing.T) {
 func BenchmarkHTTPTime(b *testing.B) {
 	at := time.Date(1994, 11, 6, 8, 49, 37, 0, time.UTC)
 	text := make([]byte, 0, len(http.TimeFormat))
-	b.Run("hand", func(b *testing.B) {
+	b.Run("appended", func(b *testing.B) {
 		for b.Loop() {
 			text = AppendHTTPTime(text[:0], at)
 		}
