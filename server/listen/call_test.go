@@ -48,8 +48,8 @@ func TestCallIsDrained(t *testing.T) {
 	go func() { closed <- called.Close() }()
 	require.Eventually(t, func() bool { return get(caller.URL) == "503 " }, time.Minute, time.Millisecond)
 	select {
-	case <-closed:
-		t.Fatal("closed before the call has ended")
+	case err := <-closed:
+		t.Fatal("closed before the call has ended", err)
 	default:
 	}
 	close(leave)

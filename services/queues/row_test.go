@@ -163,9 +163,9 @@ func TestDescribeRow(t *testing.T) {
 
 // No bytes make a parser of rows fail otherwise than by an error, and what it reads, it writes again.
 func FuzzRows(f *testing.F) {
-	for _, v := range golden.Read(f, goldenPath) {
-		if b, err := base64.StdEncoding.DecodeString(v); err == nil && len(b) == receiptBytes {
-			continue
+	for name, v := range golden.Read(f, goldenPath) {
+		if strings.HasPrefix(name, "receipt") {
+			continue // No row, and in Base64.
 		}
 		f.Add(golden.Bytes(f, v))
 	}
