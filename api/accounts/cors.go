@@ -100,7 +100,7 @@ func allows(allowed, origin string) bool {
 		return true
 	}
 	scheme, domain, wild := strings.Cut(allowed, "://*.")
-	if !wild {
+	if !wild || scheme == "" || domain == "" {
 		return false
 	}
 	sub, under := strings.CutPrefix(origin, scheme+"://")

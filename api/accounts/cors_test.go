@@ -148,13 +148,13 @@ func TestPreflight(t *testing.T) {
 func TestCORSOfSubdomains(t *testing.T) {
 	r := newRig(t)
 	for _, s := range services {
-		r.setRules(s, corsRule("http://*.contoso.com, https://*.fabrikam.com:8443", "GET", "", ""))
+		r.setRules(s, corsRule("http://*.contoso.com, https://*.fabrikam.com:8443, https://*., ://*.test", "GET", "", ""))
 		for origin, allowed := range map[string]bool{
 			"http://app.contoso.com": true, "http://a.b.contoso.com": true, "https://app.fabrikam.com:8443": true,
 			"http://contoso.com": false, "http://.contoso.com": false, "https://app.contoso.com": false, "http://app.contoso.com:80": false,
 			"http://appcontoso.com": false, "http://app.contoso.com.evil.test": false, "http://evil.test/.contoso.com": false,
 			"http://evil.test:1.contoso.com": false, "http://me@x.contoso.com": false, "https://app.fabrikam.com": false,
-			"app.contoso.com": false, "http://*.contoso.com": true,
+			"app.contoso.com": false, "http://*.contoso.com": true, "https://evil.test.": false, "://evil.test": false,
 		} {
 			want := ""
 			if allowed {

@@ -191,9 +191,9 @@ func parseConditions(h http.Header, lenient bool) (c Conditions, err error) {
 }
 
 // HasCondition reports whether a write has the condition of a header, in its canonical form: an unset one is none, but for
-// If-Match, as in ParseWriteConditions.
+// the If-Match of null, as in ParseWriteConditions, and one that is sent twice.
 func HasCondition(h http.Header, name string) bool {
-	return h.Get(name) != "" && (name == headerIfMatch || !unset(h[name]))
+	return len(h[name]) > 1 || h.Get(name) != "" && (name == headerIfMatch || !unset(h[name]))
 }
 
 // unset reports whether the client had no value for a header, and sent it all the same: empty, or the null of its language.

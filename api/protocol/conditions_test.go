@@ -165,6 +165,9 @@ func TestNoConditions(t *testing.T) {
 			if got := HasCondition(conditionHeader(pairs...), name); got != want {
 				t.Errorf("%s of %q: %v", name, pairs, got)
 			}
+			if !HasCondition(http.Header{name: {value, `"x"`}}, name) {
+				t.Errorf("%s of %q and a tag is no condition", name, value)
+			}
 		}
 	}
 }
