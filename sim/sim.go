@@ -303,7 +303,7 @@ func (s *Sim) boot() {
 	for _, a := range accountPlan {
 		made := newAccount(a.name, s.locations[a.home])
 		stored, err := made.home.directory.CreateAs(ctx, directory.Wanted{
-			Name: a.name, Key1: []byte("key1 of 16 bytes"), Key2: []byte("key2 of 16 bytes"), Redundancy: s.redundancyAtStart(),
+			Name: a.name, Key1: []byte("key1"), Key2: []byte("key2"), Redundancy: s.redundancyAtStart(),
 		})
 		if err != nil {
 			s.fail(fmt.Errorf("%w: account %s: %w", ErrDrain, a.name, err))
