@@ -9,13 +9,8 @@ import (
 	"antipode/services/storageerr"
 )
 
-const (
-	// keyLen is the length of an account key in bytes (protocol/auth.md 4).
-	keyLen = 64
-	// keyLenMin is how long a key that a caller chose is at least, in bytes: nobody guesses 128 bits. Accounts that have
-	// shorter ones, of earlier versions, keep them.
-	keyLenMin = 16
-)
+// keyLen is the length of an account key in bytes (protocol/auth.md 4).
+const keyLen = 64
 
 // given is what the caller of a creation chose.
 type given struct {
@@ -36,17 +31,14 @@ func (g given) check(a *catalog.Account) error {
 // keyPair are the keys that a caller chose. An empty key means any.
 type keyPair [2][]byte
 
-// drawn returns the pair with random keys in place of empty ones. InvalidInput for one below keyLenMin.
+// drawn returns the pair with random keys in place of empty ones.
 func (k keyPair) drawn() (keyPair, error) {
 	for i := range k {
-		switch n := len(k[i]); {
-		case n == 0:
+		if len(k[i]) == 0 {
 			k[i] = make([]byte, keyLen)
 			if _, err := rand.Read(k[i]); err != nil {
 				return k, err
 			}
-		case n < keyLenMin:
-			return k, storageerr.InvalidInput.Saying(fmt.Sprintf("key%d has %d bytes: a key has %d at least, and best %d that are random", i+1, n, keyLenMin, keyLen))
 		}
 	}
 	return k, nil
