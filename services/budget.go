@@ -88,10 +88,11 @@ func (b *Budget) takeTurn(ctx context.Context) error {
 	if b.scans == nil {
 		return nil
 	}
-	b.End()
 	turn, cancel := context.WithTimeout(ctx, b.until-b.clock.Mono())
 	defer cancel()
-	if b.scans.enter(turn, b.account) != nil {
+	held := b.holds
+	b.holds = false
+	if b.scans.enter(turn, b.account, held) != nil {
 		b.left = 0
 		return ctx.Err()
 	}

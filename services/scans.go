@@ -59,10 +59,16 @@ func (s *Scans) Begin(ctx context.Context, a geo.Account) *Budget {
 	return b
 }
 
-// enter waits for a slot; its error is that of ctx.
-func (s *Scans) enter(ctx context.Context, a geo.Account) error {
+// enter waits for a slot; its error is that of ctx. A scan that holds one gives it to the scan whose
+// turn it is, and waits for its own in the same moment: one that came back later could find that the
+// other has had the turns of both.
+func (s *Scans) enter(ctx context.Context, a geo.Account, holds bool) error {
 	s.mu.Lock()
-	if s.running < s.slots {
+	if holds && len(s.turns) == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	if !holds && s.running < s.slots {
 		s.running++
 		s.mu.Unlock()
 		return nil
@@ -72,6 +78,9 @@ func (s *Scans) enter(ctx context.Context, a geo.Account) error {
 		s.turns = append(s.turns, a)
 	}
 	s.waiting[a] = append(s.waiting[a], ready)
+	if holds {
+		s.grant()
+	}
 	s.mu.Unlock()
 	select {
 	case <-ready:
@@ -86,6 +95,11 @@ func (s *Scans) enter(ctx context.Context, a geo.Account) error {
 func (s *Scans) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.grant()
+}
+
+// grant gives a slot that is free now to the scan whose turn it is. The caller holds mu.
+func (s *Scans) grant() {
 	if len(s.turns) == 0 {
 		s.running--
 		return
