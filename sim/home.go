@@ -193,12 +193,9 @@ func (s *Sim) unknownThere(o *op) bool {
 	return c.deleted && c.deletedIn < o.account.moved
 }
 
-// awayShare is how many clients come to the location that is not the primary: they do not know yet that it moved.
-const awayShare = 0.08
-
 // drawHome draws where a client takes the primary of an account to be.
 func (s *Sim) drawHome(a *account) *location {
-	if s.failovers != nil && a.moved > 0 && s.failovers.Float64() < awayShare {
+	if s.failovers != nil && a.moved > 0 && s.failovers.Float64() < s.away {
 		return a.home.far
 	}
 	return a.home
@@ -212,7 +209,7 @@ func (s *Sim) serving(a *account, found func(*location, geo.Epoch), refused func
 		return
 	}
 	l := a.home
-	if s.failovers.Float64() < 2*awayShare {
+	if s.failovers.Float64() < 2*s.away {
 		l = a.home.far
 	}
 	l.underLease(geo.FirstRange(geo.Catalog), func(_ *member, cat *ranges.Range) {

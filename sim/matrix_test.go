@@ -40,6 +40,8 @@ type failoverStory struct {
 	endAt string
 	// unplanned: it is asked for at the secondary, and may lose writes. witnessed: there is a witness.
 	unplanned, witnessed bool
+	// lease is how long its leases live, zero for as long as those of scenario files.
+	lease time.Duration
 }
 
 var failoverStories = map[string]failoverStory{
@@ -152,10 +154,21 @@ func (f failoverStory) befallings() (out []string) {
 	return out
 }
 
-// play plays a story under load to its end, with what befalls it at a step, empty for nothing. It returns the steps of the
-// story.
+// play plays a story to its end, with what befalls it at a step, empty for nothing. It returns the steps of the story.
 func (f failoverStory) play(t *testing.T, at, befalls string) (steps []string) {
-	c, befell := &scenario{t: t}, false
+	c, steps, befell := f.run(t, at, befalls)
+	require.NoError(t, c.err)
+	require.Greater(t, c.counts.Acked, uint64(20))
+	require.Equal(t, befalls != "", befell, "the step %q", at)
+	if !f.unplanned {
+		require.Zero(t, c.counts.PromotionLost)
+	}
+	return steps
+}
+
+// run runs a story under load. befell reports whether the step came.
+func (f failoverStory) run(t *testing.T, at, befalls string) (c *scenario, steps []string, befell bool) {
+	c = &scenario{t: t, lease: f.lease}
 	defer c.end()
 	args := []datadriven.CmdArg{{Key: "moves"}}
 	if f.witnessed {
@@ -187,13 +200,7 @@ func (f failoverStory) play(t *testing.T, at, befalls string) (steps []string) {
 	c.mend()
 	c.drain()
 	c.checkEnd()
-	require.NoError(t, c.err)
-	require.Greater(t, c.counts.Acked, uint64(20))
-	require.Equal(t, befalls != "", befell, "the step %q", at)
-	if !f.unplanned {
-		require.Zero(t, c.counts.PromotionLost)
-	}
-	return steps
+	return c, steps, befell
 }
 
 // operatorAt is where a story is asked for.

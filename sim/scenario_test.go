@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -114,6 +115,8 @@ type scenario struct {
 	events []string
 	// saved are disks that restore puts back.
 	saved map[*member]*vfs.MemFS
+	// lease is how long a lease of the witness lives, zero for any time.
+	lease time.Duration
 }
 
 // ackedWrite is an acknowledged write, as key=value, with its commit time.
@@ -146,6 +149,8 @@ func (c *scenario) open(d *datadriven.TestData) string {
 	if d.HasArg("witness") {
 		c.fences = rand.New(rand.NewPCG(1, 3))
 		c.third = newThird(c.Sim, rand.New(rand.NewPCG(1, 4)))
+		c.third.leases = cmp.Or(c.lease, c.third.leases)
+		c.failovers, c.away = rand.New(rand.NewPCG(1, 5)), 0.4 // Many clients go on with the former primary.
 	}
 	c.build(stampNodes(1))
 	c.boot()

@@ -143,6 +143,8 @@ type Sim struct {
 	// failovers.go. recovers means that a range is recovered with loss.
 	failovers *rand.Rand
 	recovers  bool
+	// away is the share of clients that come to the location that is not the primary: they do not know yet that it moved.
+	away float64
 	// promotions draws the unplanned failovers and what becomes of their primaries, nil in a run without: see promotions.go.
 	promotions     *rand.Rand
 	promotionTimes directory.PromotionTimes
@@ -207,7 +209,7 @@ func newSim(o Options) *Sim {
 		rng:   rand.New(rand.NewPCG(o.Seed, 0x616e7469706f6465)),
 		clock: clock.NewManual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 		log:   newEventLog(o.Tee), shared: state.NewShared(16<<20, 4096),
-		huge: map[extent.ChunkID]bool{}, shipped: []geo.RangeID{geo.FirstRange(geo.Catalog)},
+		huge: map[extent.ChunkID]bool{}, shipped: []geo.RangeID{geo.FirstRange(geo.Catalog)}, away: 0.08,
 	}
 	for _, svc := range objectServices {
 		s.use(svc)
