@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"sync"
 
@@ -21,18 +22,21 @@ const (
 	scanSliceWork = 10 * scanLookEvery
 )
 
-// Scans shares the processors among the scans of a process. Costly scans take half of the
-// processors at most, whatever their number, so that point reads and writes find the
-// other half; they take turns in slices of about a millisecond, one account after the
-// other, so that an account with many scans does not delay another one's. Methods may be
-// called concurrently.
+// Scans shares the processors among the scans of a process. Half of the processors are for
+// costly scans, whatever their number, so that point reads and writes find the other half.
+// That half is lent to scans, for a slice, while nothing waits for a processor. Scans take turns
+// in slices of about a millisecond, one account after the other, so that an account with many
+// scans does not delay another one's. Methods may be called concurrently.
 type Scans struct {
 	// WorkMax bounds the work of a page, in values read or compared; zero means 20 million.
 	// It is set before the first page.
 	WorkMax int
 
 	clock clock.Clock
-	slots int
+	// slots is how many scans may always run, slotsMax how many with the lent half.
+	slots, slotsMax int
+	// crowded reports whether work waits for a processor.
+	crowded func() bool
 
 	// All below is guarded by mu.
 	mu      sync.Mutex
@@ -45,7 +49,18 @@ type Scans struct {
 
 // NewScans returns the scans of a process.
 func NewScans(c clock.Clock) *Scans {
-	return &Scans{clock: c, slots: max(1, runtime.NumCPU()/2), waiting: map[geo.Account][]chan struct{}{}}
+	procs := runtime.GOMAXPROCS(0)
+	return &Scans{
+		clock: c, slots: max(1, procs/2), slotsMax: procs, crowded: func() bool { return active() > procs },
+		waiting: map[geo.Account][]chan struct{}{},
+	}
+}
+
+// active returns how many goroutines run or could run.
+func active() int {
+	states := [...]metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
+	metrics.Read(states[:])
+	return int(states[0].Value.Uint64() + states[1].Value.Uint64())
 }
 
 // Begin returns the budget of a page of an account that begins now. The caller calls End. With a
@@ -59,16 +74,15 @@ func (s *Scans) Begin(ctx context.Context, a geo.Account) *Budget {
 	return b
 }
 
-// enter waits for a slot; its error is that of ctx. A scan that holds one gives it to the scan whose
-// turn it is, and waits for its own in the same moment: one that came back later could find that the
-// other has had the turns of both.
+// enter waits for a slot; its error is that of ctx. A scan that holds one gives it back, and waits
+// for its turn in the same moment: one that came back later could find that another has had the
+// turns of both.
 func (s *Scans) enter(ctx context.Context, a geo.Account, holds bool) error {
 	s.mu.Lock()
-	if holds && len(s.turns) == 0 {
-		s.mu.Unlock()
-		return nil
+	if holds {
+		s.running--
 	}
-	if !holds && s.running < s.slots {
+	if len(s.turns) == 0 && s.free() {
 		s.running++
 		s.mu.Unlock()
 		return nil
@@ -78,9 +92,7 @@ func (s *Scans) enter(ctx context.Context, a geo.Account, holds bool) error {
 		s.turns = append(s.turns, a)
 	}
 	s.waiting[a] = append(s.waiting[a], ready)
-	if holds {
-		s.grant()
-	}
+	s.grant()
 	s.mu.Unlock()
 	select {
 	case <-ready:
@@ -91,26 +103,31 @@ func (s *Scans) enter(ctx context.Context, a geo.Account, holds bool) error {
 	}
 }
 
-// leave gives the slot to the scan whose turn it is.
+// leave gives a slot back.
 func (s *Scans) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.running--
 	s.grant()
 }
 
-// grant gives a slot that is free now to the scan whose turn it is. The caller holds mu.
+// grant gives the free slots to the scans whose turn it is. The caller holds mu.
 func (s *Scans) grant() {
-	if len(s.turns) == 0 {
-		s.running--
-		return
+	for len(s.turns) > 0 && s.free() {
+		s.running++
+		a := s.turns[0]
+		s.turns = s.turns[1:]
+		close(s.waiting[a][0])
+		s.keep(a, s.waiting[a][1:])
+		if len(s.waiting[a]) > 0 {
+			s.turns = append(s.turns, a)
+		}
 	}
-	a := s.turns[0]
-	s.turns = s.turns[1:]
-	close(s.waiting[a][0])
-	s.keep(a, s.waiting[a][1:])
-	if len(s.waiting[a]) > 0 {
-		s.turns = append(s.turns, a)
-	}
+}
+
+// free reports whether one more scan may run. The caller holds mu.
+func (s *Scans) free() bool {
+	return s.running < s.slots || s.running < s.slotsMax && !s.crowded()
 }
 
 // withdraw ends the wait of a scan that gave up. If the slot was granted in the same moment, the

@@ -2,7 +2,10 @@ package services
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +18,84 @@ import (
 
 func newTestScans() *Scans {
 	s := NewScans(clock.NewManual(time.Unix(0, 0)))
-	s.slots = 1
+	s.slots, s.slotsMax = 1, 1
 	return s
+}
+
+// While nothing waits for a processor scans run on all of them. Once something does, a lent slot is given back after its
+// slice, and none is lent until that is over.
+func TestScansBorrowTheFreeHalf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestScans()
+		s.slotsMax = 3
+		var crowded atomic.Bool
+		s.crowded = crowded.Load
+		steps := make(chan int)
+		var scans sync.WaitGroup
+		for range 5 {
+			b := s.Begin(t.Context(), "one")
+			scans.Go(func() {
+				defer b.End()
+				for work, more := scanFreeWork, true; more; work, more = <-steps {
+					if _, err := b.Spend(t.Context(), work); err != nil {
+						return
+					}
+				}
+			})
+		}
+		running := func() int {
+			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.running
+		}
+		for i, x := range []struct {
+			crowded      bool
+			work, expect int
+		}{
+			{false, scanSliceWork, 3},
+			{true, scanLookEvery, 3}, // A slot is lent for a slice.
+			{true, scanSliceWork, 2},
+			{true, scanSliceWork, 1},
+			{true, scanSliceWork, 1}, // Their own half they keep.
+			{false, scanSliceWork, 3},
+		} {
+			require.Positive(t, running())
+			crowded.Store(x.crowded)
+			steps <- x.work
+			require.Equal(t, x.expect, running(), "step %d", i)
+		}
+		close(steps)
+		scans.Wait()
+		require.Zero(t, s.running)
+		require.Empty(t, s.turns)
+	})
+}
+
+// Goroutines that always run or could run are a crowd, if they are more than the processors.
+func TestManyActiveGoroutinesAreACrowd(t *testing.T) {
+	var end atomic.Bool
+	var busy sync.WaitGroup
+	for range 4 * runtime.GOMAXPROCS(0) {
+		busy.Go(func() {
+			for !end.Load() {
+			}
+		})
+	}
+	s := NewScans(clock.System{})
+	crowded := s.crowded()
+	end.Store(true)
+	busy.Wait()
+	require.True(t, crowded)
+	require.Equal(t, runtime.GOMAXPROCS(0), s.slotsMax)
+	require.Equal(t, max(1, s.slotsMax/2), s.slots)
+}
+
+func BenchmarkCrowded(b *testing.B) {
+	s := NewScans(clock.System{})
+	for b.Loop() {
+		s.crowded()
+	}
 }
 
 // A cheap page never waits for costly ones. Costly pages run one at a time, and an
