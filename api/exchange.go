@@ -28,6 +28,8 @@ type exchange struct {
 	r       *http.Request
 	service geo.Service
 	req     *protocol.Request
+	// watches: no exchange of this process has taken the request up before, and passed it to this one by a call.
+	watches bool
 	// passed reports that another front end of the deployment has passed the request on, which it has proven.
 	passed bool
 	// asked is the operation that the request asks for, once its target was read.
@@ -54,7 +56,7 @@ func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, p
 		Server: s, gate: g, w: w, r: r, service: service, passed: passed, op: operation.Unknown,
 		req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()},
 	}
-	protocol.WatchSender(w, r)
+	x.watches = protocol.WatchSender(w, r)
 	w.Before(func() {
 		protocol.BeforeAnswer(w, r)
 		if s.o.Leaving() {
@@ -64,6 +66,14 @@ func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, p
 	defer x.recover(start)
 	if err := x.admitted(); err != nil && !w.Committed {
 		x.fail(err)
+	}
+	x.end(start)
+}
+
+// end counts the request, behind what its client still sends: no gate counts it any more.
+func (x *exchange) end(start time.Time) {
+	if x.watches && !routing.Refused(x.r, x.w.Header()) {
+		protocol.Linger(x.w, x.r)
 	}
 	x.observe(start)
 }
@@ -105,7 +115,7 @@ func (x *exchange) recover(start time.Time) {
 	x.o.Logger.With(logged(x.req)...).Error("request failed: a bug in the server", "operation", x.op, "panic", p, "stack", string(debug.Stack()))
 	if !x.w.Committed {
 		x.fail(storageerr.InternalError)
-		x.observe(start)
+		x.end(start)
 		return
 	}
 	x.observe(start)
@@ -124,9 +134,6 @@ func (x *exchange) fail(err error) {
 	}
 	x.w.Before(x.allowOrigin)
 	protocol.WriteError(x.w, x.r, x.errorFormat(), x.req.ID, x.o.Clock.Now(), err)
-	if !routing.Refused(x.r, x.w.Header()) {
-		protocol.Linger(x.w, x.r)
-	}
 }
 
 // errorFormat is the shape of an error's body, also of one before the version is known or
@@ -173,7 +180,7 @@ func (x *exchange) answer() error {
 			return err
 		}
 		x.op = opForwarded
-		return x.gateway.Pass(x.routed(), target.SignedAs(), target.Secondary)
+		return x.ofAccount(func() error { return x.gateway.Pass(x.routed(), target.SignedAs(), target.Secondary) })
 	}
 	if target.Clone {
 		if answered, err := x.toClone(); answered {
@@ -219,22 +226,6 @@ func (x *exchange) once(ctx context.Context, badTimeout error) error {
 func (x *exchange) common() {
 	clear(x.w.Header())
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
-}
-
-// forward has another location answer the request. It returns routing.ErrMoved for a read that this location does not have
-// either: the account has been moved, perhaps to here.
-func (x *exchange) forward(to geo.Location) error {
-	if x.strange() {
-		return x.refusal
-	}
-	if x.notHere() || routing.Moved(x.routed(), x.o.Location) {
-		return routing.Unreachable(to)
-	}
-	if err := checkLength(x.r, x.service); err != nil {
-		return err // As at a gateway.
-	}
-	x.op = opForwarded
-	return x.o.Forward.Forward(x.routed(), to)
 }
 
 // errCopyIncomplete refuses reads of a secondary whose copy is being made (protocol/service.md 11): what it has of a
@@ -324,45 +315,9 @@ func (x *exchange) breakOffStale() {
 	}
 }
 
-// doubted reports whether this location would serve a request under the primary name, and another one may have become
-// the primary without being asked (R21). A gateway asks that one first, since it may reach both. A read goes there only
-// where an epoch above is known: a location that waits for an answer still reads, and must not wait for one that is dead.
-func (x *exchange) doubted(want geo.Location) bool {
-	switch {
-	case want != x.o.Location || x.req.Secondary:
-		return false
-	case x.asked.Effect == operation.Reads:
-		return x.o.Passed != nil && x.o.Passed(x.req.Account)
-	}
-	return x.o.UpToDate != nil && !x.o.UpToDate(x.req.Account)
-}
-
-// outrun refuses a request under the primary name that a gateway sends with a higher epoch than the account has here: the
-// location was passed over while it was cut off, and what it acknowledged now would be lost (R20).
-func (x *exchange) outrun(want geo.Location) error {
-	if want != x.o.Location || x.req.Secondary {
-		return nil
-	}
-	known, outrun := routing.Outrun(x.routed(), want, x.req.Account.GeoEpoch())
-	if !outrun {
-		return nil
-	}
-	x.op = opForwarded
-	return routing.Unreachable(known.Location)
-}
-
 // routed is the request as package routing sees it.
 func (x *exchange) routed() routing.Request {
 	return routing.Request{W: x.w, R: x.r, Service: x.service, Reads: x.asked.Effect == operation.Reads}
-}
-
-// notHere reports whether a gateway asked for an account that is not served here.
-func (x *exchange) notHere() bool {
-	if !routing.NotHere(x.routed(), x.o.Location) {
-		return false
-	}
-	x.op = opForwarded // Counted by the front end that serves it.
-	return true
 }
 
 // early sets the headers of an answer before the version is known.

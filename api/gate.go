@@ -69,8 +69,19 @@ func (g *gate) leaveAccount(a geo.Account) {
 	}
 }
 
+// ofAccount does what a request asks for as one of its account's, unless those are too many.
+func (x *exchange) ofAccount(do func() error) error {
+	if err := x.enterAccount(); err != nil {
+		return err
+	}
+	defer x.leaveAccount()
+	return do()
+}
+
 // enterAccount counts a request that was shown to be its account's as one of those under way, once: one that waits for a
-// failover is served meanwhile. leaveAccount must follow, unless there is an error.
+// failover is served meanwhile. leaveAccount must follow, unless there is an error. A gateway has no keys, and counts by the
+// name alone: a stranger takes an account's part there with as many requests as one, each for as long as a location takes to
+// refuse it.
 func (x *exchange) enterAccount() error {
 	if x.entered == 0 && !x.gate.enterAccount(x.req.Target.Account) {
 		x.op = opTooManyOfAccount

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -47,22 +48,23 @@ var errPressed = storageerr.ServerBusy.Saying("The request was sent too slowly f
 // must keep up senderBytesPerSecond and may fall SenderStallMax behind. Only the time in which
 // the server waits for a byte counts. A read of a body that is too slow returns
 // os.ErrDeadlineExceeded. If the request is watched already, only its deadline is replaced by
-// that of the context.
-func WatchSender(w http.ResponseWriter, r *http.Request) {
+// that of the context, and begun is false: Linger is for the caller that began to watch.
+func WatchSender(w http.ResponseWriter, r *http.Request) (begun bool) {
 	if r.ContentLength == 0 {
-		return
+		return false
 	}
 	end, bounded := r.Context().Deadline()
 	if b := watchedSender(r); b != nil {
 		b.mu.Lock()
 		b.end, b.bounded = end, bounded
 		b.mu.Unlock()
-		return
+		return false
 	}
 	r.Body = &watchedBody{
 		body: r.Body, control: http.NewResponseController(w), end: end, bounded: bounded,
 		allowance: SenderStallMax, lastRate: math.Inf(1),
 	}
+	return true
 }
 
 type watchedBody struct {
@@ -272,7 +274,7 @@ func reusable(r *http.Request) bool {
 // Linger takes what the client of a request that was answered early still sends: one
 // that sends all of its body before it reads would otherwise see a reset and no answer.
 // It ends the answer. The request is watched (WatchSender), and w must have announced that
-// it closes the connection, which BeforeAnswer does.
+// it closes the connection, which BeforeAnswer does. What the request counted for must have been given back.
 func Linger(w http.ResponseWriter, r *http.Request) {
 	watched := watchedSender(r)
 	if watched == nil || watched.stop() {
@@ -283,9 +285,20 @@ func Linger(w http.ResponseWriter, r *http.Request) {
 	}
 	control := http.NewResponseController(w)
 	if control.Flush() == nil && control.SetReadDeadline(clock.System{}.Now().Add(lingerMax)) == nil {
+		if answered, ok := r.Context().Value(answeredKey{}).(func()); ok {
+			answered()
+		}
 		n, _ := io.CopyN(io.Discard, watched.body, lingerBytesMax) // It ends as it will.
 		watched.received.Add(n)
 	}
+}
+
+type answeredKey struct{}
+
+// OnAnswered returns the context of a connection with a function that Linger calls when the answer is out: from then on the
+// connection serves nothing, and may be closed for the sake of another.
+func OnAnswered(ctx context.Context, f func()) context.Context {
+	return context.WithValue(ctx, answeredKey{}, f)
 }
 
 // AnswerWithin gives the client d from now to take the answer, in place of the

@@ -76,12 +76,11 @@ func (f *Forwarder) send(q Request, addr string, h hop) error {
 	body.answered.Store(true)
 	// An end that closes the connection may answer before the end of the body, which may
 	// never come.
-	early := false
 	if resp.Close {
 		detach() // Stopping the sender may cancel r's context; the answer is relayed all the same.
-		early = !protocol.StopSender(r)
+		protocol.StopSender(r)
 	}
-	f.relay(w, r, resp, h, p, early)
+	f.relay(w, resp, h, p)
 	return nil
 }
 
@@ -110,9 +109,8 @@ func (h hop) failed(q Request, body *forwardedBody, p *patience, err error) erro
 	return err
 }
 
-// relay writes the answer to the client. One that breaks off is broken off visibly. early
-// reports that it came before the end of the request's body.
-func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Response, h hop, p *patience, early bool) {
+// relay writes the answer to the client. One that breaks off is broken off visibly.
+func (f *Forwarder) relay(w http.ResponseWriter, resp *http.Response, h hop, p *patience) {
 	header := w.Header()
 	clear(header)
 	for name, values := range resp.Header {
@@ -138,9 +136,6 @@ func (f *Forwarder) relay(w http.ResponseWriter, r *http.Request, resp *http.Res
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			if early {
-				protocol.Linger(w, r)
-			}
 			return
 		case err != nil:
 			panic(http.ErrAbortHandler)

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"antipode/api/protocol"
 )
 
 // Bounds of the connections of one listener. Each costs a file descriptor, which the stores
@@ -30,15 +32,15 @@ func ConnsMax() int {
 	return int(max(connsMin, min(files.Cur/connsDivisor, connsMax)))
 }
 
-// conns bounds the connections of one listener. Above the bound it closes the connection that
-// has waited longest for a request, so that idle connections keep no client out. If all have a
-// request running, the new connection gets a 503.
+// conns bounds the connections of one listener. Above the bound it closes one whose request was refused and whose client
+// still sends (protocol.Linger), else the one that has waited longest for a request: neither keeps a client out. If all have
+// a request running, the new connection gets a 503.
 type conns struct {
 	max int
 
 	mu      sync.Mutex
 	open    map[net.Conn]*conn
-	waiting list.List // *conn without a running request, the one that waited longest first
+	waiting list.List // *conn without a running request, in the order in which they are closed
 }
 
 type conn struct {
@@ -85,14 +87,13 @@ func closeNow(c net.Conn, words string) {
 func (s *conns) add(c net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var longest *conn
 	if len(s.open) >= s.max {
 		if s.waiting.Len() == 0 {
 			return c
 		}
-		longest = s.waiting.Front().Value.(*conn)
-		s.drop(longest)
-		surplus = longest.Conn
+		first := s.waiting.Front().Value.(*conn)
+		s.drop(first)
+		surplus = first.Conn
 	}
 	added := &conn{Conn: c}
 	added.at = s.waiting.PushBack(added)
@@ -113,9 +114,19 @@ func (s *conns) drop(c *conn) {
 
 type connKey struct{}
 
-// context is an http.Server.ConnContext callback: handler finds the connection by it.
+// context is an http.Server.ConnContext callback: handler finds the connection by it, and learns that it lingers.
 func (s *conns) context(ctx context.Context, c net.Conn) context.Context {
+	ctx = protocol.OnAnswered(ctx, func() { s.lingers(c) })
 	return context.WithValue(ctx, connKey{}, c)
+}
+
+// lingers records that a connection ends, and only takes what its client still sends.
+func (s *conns) lingers(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.open[c]; known != nil && known.at == nil {
+		known.at = s.waiting.PushFront(known)
+	}
 }
 
 // handler keeps track of the connections that have a running request.

@@ -6,88 +6,142 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/api/protocol"
 )
+
+// bounded is a server with a bound of its connections. Its handler refuses what has a body, and works on /work until leave.
+type bounded struct {
+	*conns
+	server         *httptest.Server
+	entered, leave chan struct{}
+}
+
+func newBounded(t *testing.T, limit int) *bounded {
+	t.Helper()
+	b := &bounded{conns: newConns(limit), entered: make(chan struct{}), leave: make(chan struct{})}
+	b.server = httptest.NewUnstartedServer(b.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/work":
+			b.entered <- struct{}{}
+			<-b.leave
+		case protocol.WatchSender(w, r):
+			w.Header().Set("Content-Length", "0")
+			protocol.BeforeAnswer(w, r)
+			w.WriteHeader(http.StatusForbidden)
+			protocol.Linger(w, r)
+			<-b.leave // However slow the test is.
+		}
+	})))
+	b.server.Config.ConnState, b.server.Config.ConnContext = b.state, b.context
+	b.server.Start()
+	t.Cleanup(b.server.Close)
+	return b
+}
+
+// client is one connection to a bounded server.
+type client struct {
+	net.Conn
+	t *testing.T
+	r *bufio.Reader
+}
+
+func (b *bounded) dial(t *testing.T) client {
+	t.Helper()
+	n, err := net.Dial("tcp", b.server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = n.Close() })
+	require.NoError(t, n.SetDeadline(time.Now().Add(time.Minute)))
+	return client{n, t, bufio.NewReader(n)}
+}
+
+func (c client) send(path string, headers ...string) {
+	c.t.Helper()
+	_, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: x\r\n"+strings.Join(headers, "")+"\r\n")
+	require.NoError(c.t, err)
+}
+
+func (c client) status() int {
+	c.t.Helper()
+	resp, err := http.ReadResponse(c.r, nil)
+	require.NoError(c.t, err)
+	require.NoError(c.t, resp.Body.Close())
+	return resp.StatusCode
+}
+
+func (c client) closed() {
+	c.t.Helper()
+	_, err := c.r.ReadByte()
+	require.ErrorIs(c.t, err, io.EOF)
+}
+
+// waits until n connections have no running request, the last of them that of a client.
+func (b *bounded) waits(n int, last client) {
+	last.t.Helper()
+	require.Eventually(last.t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.waiting.Len() == n && b.waiting.Back().Value.(*conn).RemoteAddr().String() == last.LocalAddr().String()
+	}, time.Minute, time.Millisecond)
+}
 
 // Above its bound a listener closes the connection that has waited longest for a request,
 // whether it never sent one or was answered. A connection with a running request is not closed.
 // If all have one, a new connection gets a 503.
 func TestConnectionsAreBounded(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
-	c := newConns(3)
-	s := httptest.NewUnstartedServer(c.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/work" {
-			entered <- struct{}{}
-			<-leave
-		}
-	})))
-	s.Config.ConnState, s.Config.ConnContext = c.state, c.context
-	s.Start()
-	defer s.Close()
-	var last net.Conn
-	dial := func() *bufio.ReadWriter {
-		n, err := net.Dial("tcp", s.Listener.Addr().String())
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = n.Close() })
-		require.NoError(t, n.SetDeadline(time.Now().Add(time.Minute)))
-		last = n
-		return bufio.NewReadWriter(bufio.NewReader(n), bufio.NewWriterSize(n, 1))
+	b := newBounded(t, 3)
+	work := func() client {
+		c := b.dial(t)
+		c.send("/work")
+		<-b.entered
+		return c
 	}
-	send := func(n *bufio.ReadWriter, path string) {
-		_, err := io.WriteString(n, "GET "+path+" HTTP/1.1\r\nHost: x\r\n\r\n")
-		require.NoError(t, err)
-		require.NoError(t, n.Flush())
-	}
-	status := func(n *bufio.ReadWriter) int {
-		resp, err := http.ReadResponse(n.Reader, nil)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		return resp.StatusCode
-	}
-	closed := func(n *bufio.ReadWriter) {
-		_, err := n.ReadByte()
-		require.ErrorIs(t, err, io.EOF)
-	}
-	// waits until the connection that waited shortest is the one at addr, of n that wait.
-	waits := func(n int, addr string) {
-		require.Eventually(t, func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.waiting.Len() == n && c.waiting.Back().Value.(*conn).RemoteAddr().String() == addr
-		}, time.Minute, time.Millisecond)
-	}
-	working := dial()
-	send(working, "/work")
-	<-entered
-	answered := dial()
-	addr := last.LocalAddr().String()
-	waits(1, addr)
-	silent := dial()
-	waits(2, last.LocalAddr().String())
-	send(answered, "/") // Now the silent one has waited longer.
-	require.Equal(t, http.StatusOK, status(answered))
-	waits(2, addr)
-	second := dial()
-	send(second, "/work")
-	<-entered
-	closed(silent)
-	third := dial()
-	send(third, "/work")
-	<-entered
-	closed(answered)
-	beyond := dial()
-	require.Equal(t, http.StatusServiceUnavailable, status(beyond))
-	closed(beyond)
+	working := work()
+	answered := b.dial(t)
+	b.waits(1, answered)
+	silent := b.dial(t)
+	b.waits(2, silent)
+	answered.send("/") // Now the silent one has waited longer.
+	require.Equal(t, http.StatusOK, answered.status())
+	b.waits(2, answered)
+	second := work()
+	silent.closed()
+	third := work()
+	answered.closed()
+	beyond := b.dial(t)
+	require.Equal(t, http.StatusServiceUnavailable, beyond.status())
+	beyond.closed()
 	for range 3 {
-		leave <- struct{}{}
+		b.leave <- struct{}{}
 	}
-	for _, n := range []*bufio.ReadWriter{working, second, third} {
-		require.Equal(t, http.StatusOK, status(n))
+	for _, c := range []client{working, second, third} {
+		require.Equal(t, http.StatusOK, c.status())
 	}
-	send(dial(), "/") // A place again: the three wait now.
+	b.dial(t).send("/") // A place again: the three wait now.
+}
+
+// A connection whose request was refused, and whose client still sends, is closed before one that waits for a request. Its
+// client has the refusal.
+func TestLingeringConnectionsAreClosedFirst(t *testing.T) {
+	b := newBounded(t, 2)
+	waiting := b.dial(t)
+	b.waits(1, waiting)
+	refused := b.dial(t)
+	refused.send("/", "Content-Length: 5\r\n")
+	require.Equal(t, http.StatusForbidden, refused.status())
+	b.waits(2, waiting)
+	next := b.dial(t)
+	refused.closed()
+	b.leave <- struct{}{}
+	for _, c := range []client{next, waiting} {
+		c.send("/")
+		require.Equal(t, http.StatusOK, c.status())
+	}
 }
 
 // A listener leaves file descriptors to the rest of the process.

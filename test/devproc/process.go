@@ -25,6 +25,8 @@ type Config struct {
 	PortBase int
 	// Args follow the flags that this package sets itself.
 	Args []string
+	// Files is how many files the process may have open; 0 means as many as this one.
+	Files int
 	// HTTP asks for readiness and serves the clients of this process.
 	HTTP *http.Client
 }
@@ -47,7 +49,12 @@ func Start(cfg Config) (*Process, error) {
 	args := append([]string{
 		"dev", "--data", cfg.DataDir(), "--port-base", strconv.Itoa(cfg.PortBase), "--quiet",
 	}, cfg.Args...)
-	child, err := Run("antipode dev", cfg.logPath(), cfg.Binary, args...)
+	binary := cfg.Binary
+	if cfg.Files > 0 {
+		args = append([]string{"-c", fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, cfg.Files), binary}, args...)
+		binary = "/bin/sh"
+	}
+	child, err := Run("antipode dev", cfg.logPath(), binary, args...)
 	if err != nil {
 		return nil, err
 	}

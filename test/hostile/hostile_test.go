@@ -49,7 +49,7 @@ func TestHostileClients(t *testing.T) {
 		t.Skip("end-to-end tests need more time than -short has")
 	}
 	t.Setenv("GOGC", "100") // Memory that is held, not what awaits a collection, is measured.
-	p := start(t, "honest", "mallory")
+	p := start(t, 0, "honest", "mallory")
 	ctx, cancel := context.WithTimeout(t.Context(), startWait+2**duration+stopWait)
 	defer cancel()
 	honest := &hostile.Honest{Client: clientOf(p, "honest")}
@@ -99,8 +99,8 @@ func TestHostileClients(t *testing.T) {
 	require.NoError(t, p.Stop(stopCtx), "a drain is bounded")
 }
 
-// start runs antipode dev with accounts of the names.
-func start(t *testing.T, names ...string) *devproc.Process {
+// start runs antipode dev with accounts of the names, with at most so many files open; 0 means as many as tests may have.
+func start(t *testing.T, files int, names ...string) *devproc.Process {
 	t.Helper()
 	base, err := devproc.FreePortBase(t)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func start(t *testing.T, names ...string) *devproc.Process {
 		accounts = append(accounts, name+":"+base64.StdEncoding.EncodeToString(keyOf(name)))
 	}
 	p, err := devproc.Start(devproc.Config{
-		Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, HTTP: hc, Args: []string{"--accounts", strings.Join(accounts, ",")},
+		Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, HTTP: hc, Files: files, Args: []string{"--accounts", strings.Join(accounts, ",")},
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {

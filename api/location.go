@@ -1,0 +1,63 @@
+package api
+
+import (
+	"antipode/api/operation"
+	"antipode/api/routing"
+	"antipode/geo"
+)
+
+// forward has another location answer the request. It returns routing.ErrMoved for a read that this location does not have
+// either: the account has been moved, perhaps to here.
+func (x *exchange) forward(to geo.Location) error {
+	if x.strange() {
+		return x.refusal
+	}
+	if x.notHere() || routing.Moved(x.routed(), x.o.Location) {
+		return routing.Unreachable(to)
+	}
+	if err := checkLength(x.r, x.service); err != nil {
+		return err // As at a gateway.
+	}
+	x.op = opForwarded
+	pass := func() error { return x.o.Forward.Forward(x.routed(), to) }
+	if x.signed(x.req.Account) != nil {
+		return pass() // It may be a stranger's: the other location sees.
+	}
+	return x.ofAccount(pass)
+}
+
+// doubted reports whether this location would serve a request under the primary name, and another one may have become
+// the primary without being asked (R21). A gateway asks that one first, since it may reach both. A read goes there only
+// where an epoch above is known: a location that waits for an answer still reads, and must not wait for one that is dead.
+func (x *exchange) doubted(want geo.Location) bool {
+	switch {
+	case want != x.o.Location || x.req.Secondary:
+		return false
+	case x.asked.Effect == operation.Reads:
+		return x.o.Passed != nil && x.o.Passed(x.req.Account)
+	}
+	return x.o.UpToDate != nil && !x.o.UpToDate(x.req.Account)
+}
+
+// outrun refuses a request under the primary name that a gateway sends with a higher epoch than the account has here: the
+// location was passed over while it was cut off, and what it acknowledged now would be lost (R20).
+func (x *exchange) outrun(want geo.Location) error {
+	if want != x.o.Location || x.req.Secondary {
+		return nil
+	}
+	known, outrun := routing.Outrun(x.routed(), want, x.req.Account.GeoEpoch())
+	if !outrun {
+		return nil
+	}
+	x.op = opForwarded
+	return routing.Unreachable(known.Location)
+}
+
+// notHere reports whether a gateway asked for an account that is not served here.
+func (x *exchange) notHere() bool {
+	if !routing.NotHere(x.routed(), x.o.Location) {
+		return false
+	}
+	x.op = opForwarded // Counted by the front end that serves it.
+	return true
+}
