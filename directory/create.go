@@ -51,6 +51,17 @@ type Wanted struct {
 	Redundancy catalog.Redundancy
 }
 
+// CheckKeys returns InvalidInput for a key below 16 bytes, which could be guessed. CreateAs leaves that to its caller, who
+// knows whether a person chose the keys.
+func (w Wanted) CheckKeys() error {
+	for i, key := range [...][]byte{w.Key1, w.Key2} {
+		if n := len(key); n > 0 && n < keyLenMin {
+			return storageerr.InvalidInput.Saying(fmt.Sprintf("key%d has %d bytes: a key has %d at least, and best %d that are random", i+1, n, keyLenMin, keyLen))
+		}
+	}
+	return nil
+}
+
 func (w Wanted) given() given { return given{keyPair{w.Key1, w.Key2}, w.Redundancy} }
 
 // Create makes an RA-GRS account: see CreateAs.
@@ -71,7 +82,8 @@ func (d *Directory) Ensure(ctx context.Context, name geo.Account, key1, key2 []b
 	return d.EnsureAs(ctx, Wanted{Name: name, Key1: key1, Key2: key2}, again)
 }
 
-// EnsureAs returns the account if either location has it, and makes it as CreateAs does otherwise. It
+// EnsureAs returns the account if either location has it, and makes it as CreateAs does otherwise, with keys that pass
+// CheckKeys. It
 // returns AccountAlreadyExists, naming what differs, if the account does not have the given keys and
 // redundancy. again decides about each step that fails with a Passing error, so that finished steps
 // are not repeated; nil tries each step once.
@@ -88,6 +100,9 @@ func (d *Directory) EnsureAs(ctx context.Context, w Wanted, again Again) (*catal
 	case err == nil:
 		return found, w.given().check(found)
 	case !errors.Is(err, storageerr.AccountNotFound):
+		return nil, err
+	}
+	if err := w.CheckKeys(); err != nil {
 		return nil, err
 	}
 	return d.create(ctx, w.Name, w.given(), again)

@@ -9,8 +9,13 @@ import (
 	"antipode/services/storageerr"
 )
 
-// keyLen is the length of an account key in bytes (protocol/auth.md 4).
-const keyLen = 64
+const (
+	// keyLen is the length of an account key in bytes (protocol/auth.md 4).
+	keyLen = 64
+	// keyLenMin is how long a key that a person chooses is at least, in bytes: nobody guesses 128 bits. Accounts that have
+	// shorter ones, of earlier versions, keep them.
+	keyLenMin = 16
+)
 
 // given is what the caller of a creation chose.
 type given struct {

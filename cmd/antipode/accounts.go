@@ -22,7 +22,7 @@ const (
 const accountsEnv = "ANTIPODE_ACCOUNTS"
 
 // accountsUsage describes --accounts.
-const accountsUsage = "accounts as name:key1[:key2], separated by commas, keys in base64; without key2 key1 is both (also " +
+const accountsUsage = "accounts as name:key1[:key2], separated by commas, keys in base64, of 16 bytes at least; without key2 key1 is both (also " +
 	accountsEnv + "); default the development account"
 
 // account is one of --accounts. A single given key is both keys.

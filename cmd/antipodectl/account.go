@@ -53,8 +53,8 @@ account; a name is unique across them, whatever the redundancy:
 	})
 	c.Flags().StringVar(&location, "location", "", "`LOCATION` that becomes the primary")
 	c.Flags().StringVar(&in.Redundancy, "redundancy", "", "`REDUNDANCY`: LRS, GRS or RA-GRS")
-	c.Flags().StringVar(&in.Key1, "key1", "", "first `KEY`, in base64")
-	c.Flags().StringVar(&in.Key2, "key2", "", "second `KEY`, in base64")
+	c.Flags().StringVar(&in.Key1, "key1", "", "first `KEY`, in base64, of 16 bytes at least")
+	c.Flags().StringVar(&in.Key2, "key2", "", "second `KEY`, in base64, of 16 bytes at least")
 	return c
 }
 

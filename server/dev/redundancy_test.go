@@ -107,6 +107,10 @@ func TestR10LRSAccount(t *testing.T) {
 	require.ErrorContains(t, err, "an account of that name exists")
 	_, err = adminClient(t, c).CreateAccount(t.Context(), wire.NewAccount{Name: "other", Location: South, Redundancy: "ZRS"})
 	require.ErrorContains(t, err, "is no redundancy")
+	for _, ensure := range []bool{false, true} {
+		_, err = adminClient(t, c).CreateAccount(t.Context(), wire.NewAccount{Name: "other", Location: South, Key1: "YQ==", Ensure: ensure})
+		require.ErrorContains(t, err, "key1 has 1 bytes")
+	}
 	_, err = adminClient(t, c).Account(t.Context(), "other")
 	require.Error(t, err)
 }

@@ -88,7 +88,7 @@ func Keys(a *catalog.Account) wire.Keys {
 }
 
 // CreateAccount makes an account whose primary is this location: see
-// directory.Directory.CreateAs and EnsureAs. The catalog's leader must be in this process.
+// directory.Directory.CreateAs and EnsureAs; InvalidInput for a key below 16 bytes. The catalog's leader must be in this process.
 func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catalog.Account, error) {
 	key1, err := base64.StdEncoding.DecodeString(n.Key1)
 	if err != nil {
@@ -106,6 +106,9 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	}
 	if n.Ensure {
 		return l.Directory.EnsureAs(ctx, want, nil)
+	}
+	if err := want.CheckKeys(); err != nil {
+		return nil, err
 	}
 	return l.Directory.CreateAs(ctx, want)
 }
