@@ -17,11 +17,12 @@ func (x *exchange) toClone() (answered bool, err error) {
 	}
 	switch {
 	case here != nil:
-		routing.ServedBy(x.routed(), x.o.Location)
 		x.Server, x.gate = here, here.clients
 		return false, nil
 	case addr != "":
-		routing.ServedBy(x.routed(), x.o.Location)
+		if !x.passed {
+			routing.ForgetGateway(x.r) // A stranger, for all that is known: the other node would believe this one.
+		}
 		if err := checkLength(x.r, x.service); err != nil {
 			return true, err
 		}

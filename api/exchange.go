@@ -212,7 +212,7 @@ func (x *exchange) once(ctx context.Context, badTimeout error) error {
 	case !x.doubted(want):
 		routing.ServedBy(x.routed(), want)
 	case x.notHere():
-		return routing.Unreachable(want)
+		return routing.ErrAway
 	default:
 		routing.Doubtful(x.routed(), want)
 	}

@@ -204,7 +204,7 @@ func TestGatewayLocationDown(t *testing.T) {
 		require.Equal(t, http.StatusOK, send(t, signed(t, http.MethodGet, rig.gateway.url+"/acct-secondary/things", nil)).status)
 		a := rig.post(t, "acct")
 		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
-		require.Contains(t, a.body, "location north")
+		require.Contains(t, a.body, "cannot be reached now")
 		require.Equal(t, "1", a.header.Get("Retry-After"))
 		rig.endpoints["south"] = nil
 		a = rig.post(t, "acct")
@@ -262,7 +262,7 @@ func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			a := ask(method, "/acct/things", mark, "2@south")
 			require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
-			require.Contains(t, a.body, "location south")
+			require.Contains(t, a.body, "cannot be reached now")
 			require.Equal(t, mark != "X-Antipode-Hop", a.header.Get("X-Antipode-Not-Here") != "", mark)
 			require.Empty(t, a.header.Get("X-Antipode-Served-By"))
 		}
@@ -300,7 +300,7 @@ func TestCutLinkIsUnreachable(t *testing.T) {
 	for method, body := range map[string]io.Reader{http.MethodPost: strings.NewReader("{}"), http.MethodGet: nil} {
 		w := f.record(t, method, "/acct/things", body)
 		require.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)
-		require.Contains(t, w.Body.String(), "location north")
+		require.Contains(t, w.Body.String(), "cannot be reached now")
 	}
 }
 
@@ -349,7 +349,7 @@ func TestR19ReadsFollowAMove(t *testing.T) {
 		}
 		a = things(method)
 		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
-		require.Contains(t, a.body, "The account is served by location")
+		require.Contains(t, a.body, "The location that serves the account cannot be reached")
 		require.Equal(t, "1", a.header.Get("Retry-After"))
 		for name := range a.header {
 			require.False(t, strings.HasPrefix(name, "X-Antipode"), name)

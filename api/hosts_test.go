@@ -73,7 +73,7 @@ func TestStrangersDoNotLearnWhereAnAccountIs(t *testing.T) {
 	north = startFrontEnd(t, api.Options{Location: "north", Leader: ledNowhere, Forward: to(&south)})
 	south = startFrontEnd(t, api.Options{Location: "south", HopSecret: secret, Leader: ledNowhere, Forward: to(&north)})
 	named := func(a answer) bool {
-		return a.header.Get("X-Antipode-Served-By") != "" || a.header.Get("X-Antipode-Not-Here") != "" || strings.Contains(a.body, "served by location")
+		return a.header.Get("X-Antipode-Served-By") != "" || a.header.Get("X-Antipode-Not-Here") != "" || strings.Contains(a.body, "north") || strings.Contains(a.body, "south")
 	}
 	for _, says := range [][]string{
 		{"X-Antipode-Gateway", "x"},
@@ -106,4 +106,42 @@ func TestStrangersDoNotLearnWhereAnAccountIs(t *testing.T) {
 	r := signed(t, http.MethodGet, south.url+"/acct/things", nil, "X-Antipode-Gateway-Ask", "x", "X-Antipode-Hop-Secret", secret)
 	r.Header.Set("Authorization", "SharedKeyLite acct:AAAA")
 	require.Equal(t, "south", send(t, r).header.Get("X-Antipode-Not-Here"), "a gateway that has proven to be one")
+}
+
+// Nor does it learn that from the answer for a location that is not reached, of any port, nor from one about a clone, on
+// this node or another one, where a gateway with a right signature or a proof learns it.
+func TestStrangersDoNotLearnIt(t *testing.T) {
+	away := routing.NewForwarder("x", func(geo.Location, geo.Service) []string { return []string{"127.0.0.1:1"} }, nil)
+	for _, f := range []*frontEnd{
+		startFrontEnd(t, api.Options{Location: "south", Forward: away}),
+		startFrontEnd(t, api.Options{Locations: []geo.Location{"north", "south"}, Forward: away}),
+	} {
+		r := signed(t, http.MethodGet, f.url+"/acct/things", nil)
+		r.Header.Del("Authorization")
+		a := send(t, r)
+		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+		require.NotContains(t, a.body, "north")
+		require.NotContains(t, a.body, "south")
+	}
+
+	const secret = "a secret of this process"
+	clone := newFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "alone"}, Leader: ledNowhere})
+	here := startFrontEnd(t, api.Options{Location: "north", HopSecret: secret, Clone: func(geo.Account, geo.Service) (*api.Server, string, error) {
+		return clone.Server, "", nil
+	}})
+	elsewhere := startFrontEnd(t, api.Options{
+		Location: "north", HopSecret: secret, Forward: routing.NewForwarder("x", nil, nil).WithSecret(secret),
+		Clone: func(geo.Account, geo.Service) (*api.Server, string, error) { return nil, host(here.url), nil },
+	})
+	for _, f := range []*frontEnd{here, elsewhere} {
+		ask := func(headers ...string) answer {
+			r := signed(t, http.MethodGet, f.url+"/acct"+geo.CloneSuffix+"/things", nil, headers...)
+			r.Header.Set("Authorization", "SharedKeyLite acct:AAAA")
+			return send(t, r)
+		}
+		a := ask("X-Antipode-Gateway", "x")
+		require.Equal(t, http.StatusForbidden, a.status, a.body)
+		require.Empty(t, a.header.Get("X-Antipode-Served-By"))
+		require.Equal(t, "north", ask("X-Antipode-Gateway", "x", "X-Antipode-Hop-Secret", secret).header.Get("X-Antipode-Served-By"))
+	}
 }

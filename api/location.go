@@ -13,7 +13,7 @@ func (x *exchange) forward(to geo.Location) error {
 		return x.refusal
 	}
 	if x.notHere() || routing.Moved(x.routed(), x.o.Location) {
-		return routing.Unreachable(to)
+		return routing.ErrAway
 	}
 	if err := checkLength(x.r, x.service); err != nil {
 		return err // As at a gateway.
@@ -45,12 +45,11 @@ func (x *exchange) outrun(want geo.Location) error {
 	if want != x.o.Location || x.req.Secondary {
 		return nil
 	}
-	known, outrun := routing.Outrun(x.routed(), want, x.req.Account.GeoEpoch())
-	if !outrun {
+	if !routing.Outrun(x.routed(), want, x.req.Account.GeoEpoch()) {
 		return nil
 	}
 	x.op = opForwarded
-	return routing.Unreachable(known.Location)
+	return routing.ErrAway
 }
 
 // notHere reports whether a gateway asked for an account that is not served here.

@@ -103,7 +103,7 @@ func (f *Forwarder) Close() {
 // that the location does not serve either: it may be sent again.
 func (f *Forwarder) Forward(q Request, to geo.Location) error {
 	if q.R.Header.Get(hopHeader) != "" {
-		return Unreachable(to)
+		return ErrAway
 	}
 	h := hop{mark: hopHeader, lost: new(int)}
 	if q.Reads { // The body of a write would wait for the other location to ask for it.
@@ -112,9 +112,9 @@ func (f *Forwarder) Forward(q Request, to geo.Location) error {
 	err := f.toLocation(q, to, h)
 	switch {
 	case errors.Is(err, errUnreachable):
-		return Unreachable(to)
+		return ErrAway
 	case errors.Is(err, errRefused):
-		return fmt.Errorf("%w: %w", ErrMoved, Unreachable(to))
+		return fmt.Errorf("%w: %w", ErrMoved, ErrAway)
 	default:
 		return err
 	}
@@ -207,7 +207,6 @@ func (f *Forwarder) noteLeaving(addr string, h http.Header) {
 	}
 }
 
-// Unreachable is the answer to a client that is late: it names the location to wait for.
-func Unreachable(l geo.Location) error {
-	return storageerr.ServerBusy.Saying("The account is served by location " + string(l) + ", which cannot be reached now. Please retry your request.")
-}
+// ErrAway is the answer to a client while the location that serves its account is not reached. It does not name that one,
+// since the client may be a stranger.
+var ErrAway = storageerr.ServerBusy.Saying("The location that serves the account cannot be reached now. Please retry your request.")

@@ -160,7 +160,7 @@ func (g *Gateway) Pass(q Request, account geo.Account, secondary bool) error {
 		}
 	}
 	if !secondary && !newest.epoch.IsZero() {
-		return Unreachable(newest.by)
+		return ErrAway
 	}
 	return errNoLocation
 }
@@ -211,16 +211,16 @@ func Doubtful(q Request, here geo.Location) {
 	}
 }
 
-// Outrun reports whether a gateway knows of a higher epoch of an account than this location has it in, and which. The
+// Outrun reports whether a gateway knows of a higher epoch of an account than this location has it in. The
 // account was taken from this location, which does not know it yet: it must not serve a request under the primary name.
 // The gateway asks the other locations then.
-func Outrun(q Request, here geo.Location, have geo.Epoch) (known geo.Epoch, outrun bool) {
+func Outrun(q Request, here geo.Location, have geo.Epoch) bool {
 	known, ok := geo.ParseEpoch(q.R.Header.Get(epochHeader))
 	if !ok || have.Compare(known) >= 0 {
-		return geo.Epoch{}, false
+		return false
 	}
 	Doubtful(q, here)
-	return known, true
+	return true
 }
 
 // ServedBy names to a gateway the location that has the account in the role asked for.

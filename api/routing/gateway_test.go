@@ -62,7 +62,7 @@ func (p *place) handler() http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		case !secondary && !p.deaf:
-			if _, outrun := Outrun(q, p.name, p.have); outrun {
+			if Outrun(q, p.name, p.have) {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
@@ -179,7 +179,7 @@ func TestR20GatewayDoesNotGoBack(t *testing.T) {
 		}
 	}
 	two.away["north"] = true
-	require.Contains(t, two.send(http.MethodPut, false), "location south")
+	require.Contains(t, two.send(http.MethodPut, false), "cannot be reached now")
 	two.away["south"] = false
 	two.south.have = geo.Epoch{Number: 2, Location: "south"}
 	require.Equal(t, "south", two.send(http.MethodPut, false))
@@ -233,7 +233,7 @@ func TestEpochOfAClient(t *testing.T) {
 	require.Equal(t, []string{"GET "}, north)
 	for text, want := range map[string]bool{"": false, "x": false, "9": false, "1@north": false, "1@a": false, "2@north": true} {
 		r.Header.Set(epochHeader, text)
-		_, outrun := Outrun(Request{W: httptest.NewRecorder(), R: r}, "north", geo.Epoch{Number: 1, Location: "north"})
+		outrun := Outrun(Request{W: httptest.NewRecorder(), R: r}, "north", geo.Epoch{Number: 1, Location: "north"})
 		require.Equal(t, want, outrun, text)
 	}
 }

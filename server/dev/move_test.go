@@ -118,7 +118,7 @@ func startReaders(t *testing.T, c *Cluster, account geo.Account) (end func()) {
 			for ctx.Err() == nil {
 				a, err := try(at, account, http.MethodGet, entityPath(account, "-secondary", "w"), "")
 				if err != nil || a.status != http.StatusOK {
-					if strings.Contains(a.body, "is served by location") || strings.Contains(a.body, "in a later epoch") {
+					if strings.Contains(a.body, "cannot be reached now") || strings.Contains(a.body, "in a later epoch") {
 						t.Errorf("a read of -secondary was refused: %d %s", a.status, a.body)
 						return
 					}
