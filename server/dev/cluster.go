@@ -217,7 +217,7 @@ func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
 	c.servers[name] = location.NewServer(location.ServerOptions{
 		Location: l, Ports: portsOf, Logger: c.o.Logger,
 		Listeners: func() []listen.Listener {
-			return listen.Services(c.ports[name].Of, string(name), server.Handler)
+			return listen.Services(c.ports[name].Of, string(name), server)
 		},
 	})
 }
@@ -267,7 +267,7 @@ func (c *Cluster) endpoint(l geo.Location, s geo.Service) []string {
 // openOutside opens the listeners that stay open while locations stop.
 func (c *Cluster) openOutside() (err error) {
 	c.follower = epochs.Follow(epochs.Options{Sources: c.sources(), Clock: c.clock, Logger: c.o.Logger})
-	ls := listen.Services(c.gateway.Of, "gateway", c.server("").Handler)
+	ls := listen.Services(c.gateway.Of, "gateway", c.server(""))
 	ls = append(ls, listen.Listener{Addr: c.gateway.Admin(), Handler: c.adminHandler(""), What: "admin", Limit: apiadmin.Limit})
 	for _, l := range order() {
 		ls = append(ls, listen.Listener{Addr: c.ports[l].Admin(), Handler: c.adminHandler(l), What: "admin of " + string(l), Limit: apiadmin.Limit})

@@ -90,7 +90,7 @@ func Open(o Options) (_ *Gateway, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ls := listen.Services(c.Listen.Services().Of, "gateway", clients.Handler)
+	ls := listen.Services(c.Listen.Services().Of, "gateway", clients)
 	ls = append(ls, listen.Listener{
 		Addr: c.Listen.Admin, What: "admin", Limit: admin.Limit,
 		Handler: admin.Handler(backend, g.registry, admin.Options{TokenFile: token, Listen: c.Listen.Admin, Hosts: c.Admin.Hosts, Log: o.Logger}),

@@ -63,6 +63,10 @@ func (s *conns) state(c net.Conn, state http.ConnState) {
 		} else if surplus != nil {
 			closeNow(surplus, "")
 		}
+	case http.StateIdle:
+		if bare, ok := c.(*bareConn); ok {
+			bare.serves.Store(false) // The answer is out.
+		}
 	case http.StateClosed, http.StateHijacked:
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -133,6 +137,9 @@ func (s *conns) lingers(c net.Conn) {
 func (s *conns) handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, _ := r.Context().Value(connKey{}).(net.Conn)
+		if bare, ok := c.(*bareConn); ok {
+			bare.serves.Store(true)
+		}
 		s.setRunning(c, true)
 		defer s.setRunning(c, false)
 		h.ServeHTTP(w, r)

@@ -62,6 +62,8 @@ type Listener struct {
 	Handler http.Handler
 	// TLS configures the connections; nil means plain HTTP.
 	TLS *tls.Config
+	// Unread returns the answer to a request that cannot be read, refused with a status. Nil leaves net/http's own.
+	Unread func(status int) []byte
 	// Limit changes the server's limits. Nil leaves those of a front end.
 	Limit func(*http.Server)
 	// What names the listener in errors.
@@ -79,6 +81,9 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Server, error) {
 				err = errors.Join(err, o.Close())
 			}
 			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose others with %s", l.Addr, l.What, err, ports)
+		}
+		if l.Unread != nil {
+			n = bareListener{n, l.Unread}
 		}
 		if l.TLS != nil {
 			n = tls.NewListener(n, l.TLS)
@@ -236,11 +241,19 @@ func (s *Server) closeSilent() {
 	}
 }
 
+// FrontEnd answers the requests of the services.
+type FrontEnd interface {
+	Handler(s geo.Service) http.Handler
+	// Unread returns a whole answer to a request that was refused with a status before a handler saw it.
+	Unread(s geo.Service, status int) []byte
+}
+
 // Services lists the listeners of a front end: one for each service.
-func Services(addr func(geo.Service) string, what string, handler func(geo.Service) http.Handler) []Listener {
+func Services(addr func(geo.Service) string, what string, f FrontEnd) []Listener {
 	var ls []Listener
 	for _, s := range geo.Services {
-		ls = append(ls, Listener{Addr: addr(s), Handler: handler(s), What: what + " " + s.String()})
+		unread := func(status int) []byte { return f.Unread(s, status) }
+		ls = append(ls, Listener{Addr: addr(s), Handler: f.Handler(s), Unread: unread, What: what + " " + s.String()})
 	}
 	return ls
 }

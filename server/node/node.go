@@ -214,7 +214,7 @@ func (n *Node) sites() []ranges.Site {
 // listeners returns the listeners of the node's front end.
 func (n *Node) listeners() []listen.Listener {
 	c := n.o.Config
-	return append(listen.Services(c.Listen.Services().Of, c.Name, n.api.Handler), n.hopListener())
+	return append(listen.Services(c.Listen.Services().Of, c.Name, n.api), n.hopListener())
 }
 
 // Drain has the other nodes of the stamp take over what this one leads, and lets the requests under way end, within the
