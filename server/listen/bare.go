@@ -22,7 +22,7 @@ func (l bareListener) Accept() (net.Conn, error) {
 }
 
 // bareConn is a connection to clients. What is written while no handler has taken up a request is an answer of net/http's
-// own, in one piece and the last one of the connection. It begins with "HTTP/1.1 " and the status.
+// own, in one write, the last one of the connection. It begins with "HTTP/1.1 " and the status.
 type bareConn struct {
 	*net.TCPConn
 	unread func(status int) []byte
