@@ -39,7 +39,7 @@ const (
 )
 
 // Prepare makes what the attacks read: a table of 1,500 entities of 250 properties, a
-// long blob and a queue of long messages, in the hostile account.
+// long blob, a queue of long messages and queues for policies, in the hostile account.
 func (h *Crowd) Prepare(ctx context.Context) error {
 	if err := h.Client.CreateTable(ctx, heavyTable); err != nil {
 		return err
@@ -67,7 +67,10 @@ func (h *Crowd) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.prepareQueue(ctx)
+	if err := h.prepareQueue(ctx); err != nil {
+		return err
+	}
+	return h.preparePolicies(ctx)
 }
 
 func (h *Crowd) prepareQueue(ctx context.Context) error {

@@ -20,12 +20,12 @@ func TestTenantsLeaveConnections(t *testing.T) {
 	p := start(t, files, "honest", "mallory", "trudy")
 	ctx, cancel := context.WithTimeout(t.Context(), startWait+*duration+stopWait)
 	defer cancel()
-	honest := &hostile.Honest{Client: clientOf(p, "honest")}
+	honest := &hostile.Honest{Client: clientOf(p, 0, "honest")}
 	require.NoError(t, honest.Prepare(ctx))
 	attacking, end := context.WithCancel(ctx)
 	ended := make(chan struct{}, 2)
 	for _, name := range []string{"mallory", "trudy"} {
-		crowd := &hostile.Crowd{Client: clientOf(p, name)}
+		crowd := &hostile.Crowd{Client: clientOf(p, 0, name)}
 		require.NoError(t, crowd.Client.CreateTable(ctx, "heavy"))
 		require.NoError(t, crowd.Client.CreateContainer(ctx, "long"))
 		require.NoError(t, crowd.Client.CreateQueue(ctx, "long"))

@@ -38,18 +38,29 @@ type Crowd struct {
 }
 
 type member struct {
-	kind   string
-	attack attack
+	kind, addr string
+	attack     attack
 }
 
 // attack is one connection's worth of harm. It returns the first line of what the server
 // answered, "" for none.
 type attack func(ctx context.Context, c net.Conn) string
 
-// Add adds n clients of a kind.
+// add adds n clients of a kind, whose name begins with the service that they attack.
 func (h *Crowd) add(n int, kind string, a attack) {
+	s := geo.Table
+	switch {
+	case strings.HasPrefix(kind, "blob"):
+		s = geo.Blob
+	case strings.HasPrefix(kind, "queue"):
+		s = geo.Queue
+	}
+	h.addAt(n, kind, hostOf(h.Client.Base[s]), a)
+}
+
+func (h *Crowd) addAt(n int, kind, addr string, a attack) {
 	for range n {
-		h.members = append(h.members, member{kind, a})
+		h.members = append(h.members, member{kind, addr, a})
 	}
 }
 
@@ -71,14 +82,7 @@ func (h *Crowd) Run(ctx context.Context) {
 }
 
 func (h *Crowd) connect(ctx context.Context, m member) string {
-	s := geo.Table
-	switch {
-	case strings.HasPrefix(m.kind, "blob"):
-		s = geo.Blob
-	case strings.HasPrefix(m.kind, "queue"):
-		s = geo.Queue
-	}
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", hostOf(h.Client.Base[s]))
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", m.addr)
 	if err != nil {
 		return "not connected"
 	}

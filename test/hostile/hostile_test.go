@@ -41,7 +41,7 @@ const (
 )
 
 // 260 hostile clients (slow senders, slow readers, bodies that are announced and
-// never sent, costly filters, wrong signatures) do not stop an honest one: each of its
+// never sent, costly filters, wrong signatures, policies without end, foreign names, pretended hops) do not stop an honest one: each of its
 // operations succeeds, and the server's memory and connections stay bounded. How its p99
 // compares with that of the quiet time is printed, and checked where -ratio says so.
 func TestHostileClients(t *testing.T) {
@@ -52,20 +52,22 @@ func TestHostileClients(t *testing.T) {
 	p := start(t, 0, "honest", "mallory")
 	ctx, cancel := context.WithTimeout(t.Context(), startWait+2**duration+stopWait)
 	defer cancel()
-	honest := &hostile.Honest{Client: clientOf(p, "honest")}
-	crowd := &hostile.Crowd{Client: clientOf(p, "mallory")}
+	honest := &hostile.Honest{Client: clientOf(p, 0, "honest")}
+	crowd := &hostile.Crowd{Client: clientOf(p, 0, "mallory")}
 	require.NoError(t, honest.Prepare(ctx))
 	require.NoError(t, crowd.Prepare(ctx))
 	each := *clients / 13
-	crowd.Announce(2 * each)
+	crowd.Announce(each)
 	crowd.AnnounceBlobs(each)
 	crowd.Drip(each)
 	crowd.ReadSlowly(each) // two of each
 	crowd.FilterCostly(2 * each)
-	crowd.SignWrongly(2*each, honest.Client)
-	crowd.AnnounceMessages(each) // one of each
+	crowd.SignWrongly(each, honest.Client)
+	crowd.StorePolicies(each / 2)
+	crowd.Pretend(each*3/4, clientOf(p, 1000, "honest")) // one of each
+	crowd.AnnounceMessages(each)                         // one of each
 	crowd.PeekSlowly(each)
-	require.Equal(t, *clients/13*13, crowd.Len())
+	require.Equal(t, *clients/13*13, crowd.Len(), "for numbers of clients that 52 divides")
 
 	_, err := honest.Run(ctx, *duration/4) // Caches and pools are filled.
 	require.NoError(t, err)
@@ -88,6 +90,16 @@ func TestHostileClients(t *testing.T) {
 	t.Logf("quiet:    %v\nattacked: %v\np99 %.1f times\nresident %d MiB, then %d MiB; files %d, then %d\n%s",
 		quiet, attacked, ratio, before>>20, peak>>20, files, filesPeak, crowd.Seen())
 	require.Empty(t, attacked.Failed, "the honest client is served")
+	for kind, wanted := range map[string]string{
+		hostile.KindOfPolicies: "400 ", hostile.KindOfHosts: "400 ", hostile.KindOfProbes: "403 ",
+	} {
+		refused := false
+		for outcome := range crowd.Outcomes(kind) {
+			refused = refused || strings.HasPrefix(outcome, wanted)
+			require.True(t, strings.HasPrefix(outcome, wanted) || strings.HasPrefix(outcome, "503 ") || strings.HasPrefix(outcome, "no"), "%s: %s", kind, outcome)
+		}
+		require.True(t, refused, "%s: %v", kind, crowd.Outcomes(kind))
+	}
 	require.LessOrEqual(t, peak-before, int64(growthMax), "memory")
 	require.LessOrEqual(t, filesPeak-files, filesMax**clients, "connections")
 	if *ratioMax > 0 {
@@ -124,7 +136,7 @@ func start(t *testing.T, files int, names ...string) *devproc.Process {
 	defer cancel()
 	require.NoError(t, p.Ready(ctx))
 	for _, name := range names { // Ready may come before the accounts are made.
-		for c := clientOf(p, name); ; {
+		for c := clientOf(p, 0, name); ; {
 			a, err := c.Do(ctx, geo.Table, rest.Request{Method: http.MethodGet, Path: "/Tables", Header: map[string]string{"Accept": "application/json"}})
 			if err == nil && a.OK() {
 				break
@@ -138,11 +150,12 @@ func start(t *testing.T, files int, names ...string) *devproc.Process {
 // keyOf is the key of an account of these tests.
 func keyOf(name string) []byte { return []byte(strings.Repeat(name, 64/len(name)+1))[:64] }
 
-func clientOf(p *devproc.Process, name string) *rest.Client {
-	c := p.Client(0, false)
+// clientOf is an account's client of the gateway, whose ports are 0 above the base, or of north: 1000 above.
+func clientOf(p *devproc.Process, ports int, name string) *rest.Client {
+	c := p.Client(ports, false)
 	c.Account, c.Key = geo.Account(name), keyOf(name)
 	for i, s := range geo.Services {
-		c.Base[s] = fmt.Sprintf("http://127.0.0.1:%d/%s", p.PortBase+i, name)
+		c.Base[s] = fmt.Sprintf("http://127.0.0.1:%d/%s", p.PortBase+ports+i, name)
 	}
 	return c
 }
