@@ -89,6 +89,18 @@ func (w *wire) head(t *testing.T, method, target string, headers ...string) {
 	require.NoError(t, err)
 }
 
+// request sends a whole request, in chunks where no length is given.
+func (w *wire) request(t *testing.T, method, target, length, body string) {
+	t.Helper()
+	if length == "" {
+		w.head(t, method, target, "Transfer-Encoding", "chunked")
+	} else {
+		w.head(t, method, target, "Content-Length", length)
+	}
+	_, err := io.WriteString(w, body)
+	require.NoError(t, err)
+}
+
 // answer reads an answer. closes reports that the connection ends with it.
 func (w *wire) answer(t *testing.T, method string) (status int, code string, closes bool) {
 	t.Helper()
@@ -256,13 +268,7 @@ func TestBrokenBodyIsRefused(t *testing.T) {
 					continue // It is waited for.
 				}
 				w := dialWire(t, f.url)
-				if c.length == "" {
-					w.head(t, c.method, c.target, "Transfer-Encoding", "chunked")
-				} else {
-					w.head(t, c.method, c.target, "Content-Length", c.length)
-				}
-				_, err := io.WriteString(w, c.body)
-				require.NoError(t, err)
+				w.request(t, c.method, c.target, c.length, c.body)
 				if closes {
 					require.NoError(t, w.Conn.(*net.TCPConn).CloseWrite())
 				}
@@ -292,13 +298,7 @@ func TestHalfClosedConnectionIsAnswered(t *testing.T) {
 			{http.MethodDelete, row, "0", "", http.StatusNoContent},
 		} {
 			w := dialWire(t, f.url)
-			if c.length == "" {
-				w.head(t, c.method, c.target, "Transfer-Encoding", "chunked")
-			} else {
-				w.head(t, c.method, c.target, "Content-Length", c.length)
-			}
-			_, err := io.WriteString(w, c.body)
-			require.NoError(t, err)
+			w.request(t, c.method, c.target, c.length, c.body)
 			require.NoError(t, w.Conn.(*net.TCPConn).CloseWrite())
 			status, code, _ := w.answer(t, c.method)
 			require.Equal(t, c.status, status, "%s: %v: %s", name, c, code)

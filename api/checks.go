@@ -47,7 +47,7 @@ func (x *exchange) addressed() error {
 // strange reports whether the request claims that another front end has passed it on, and neither proves it nor has a
 // right signature: strangers do not learn where an account is served. A gateway without a certificate has no proof.
 func (x *exchange) strange() bool {
-	return !x.passed && routing.ClaimsHop(x.r) && x.signed(x.req.Account) != nil
+	return !x.passed && routing.Forwarded(x.r) && x.signed(x.req.Account) != nil
 }
 
 // checkLength refuses a PUT or a POST that says nothing about its body: one of blobs must

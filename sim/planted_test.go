@@ -109,8 +109,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	require.NoError(t, res.Err, "nothing planted")
 }
 
-// A former primary learns of a promotion in many ways. Where the witness alone can tell it, or its lease has to end, a story
-// shows each bug of claims.
+// A former primary learns of a promotion in many ways. Stories in which only the witness informs it, or its lease has to end,
+// show the bugs of claims.
 func TestPlantedBugsOfClaimsAreCaught(t *testing.T) {
 	alone := failoverStories["witnessed, primary alone"]
 	alone.lease = 2 * time.Second

@@ -52,15 +52,6 @@ func Client(r *http.Request, peer bool, secret string) (addr netip.AddrPort, sch
 // ofGateways are the headers of a request that only a gateway sends.
 func ofGateways() [3]string { return [...]string{gatewayHeader, gatewayAskHeader, epochHeader} }
 
-// ClaimsHop reports whether a request claims that another location or a gateway has passed it on.
-func ClaimsHop(r *http.Request) bool {
-	claims := r.Header.Get(hopHeader) != ""
-	for _, name := range ofGateways() {
-		claims = claims || r.Header.Get(name) != ""
-	}
-	return claims
-}
-
 // ForgetGateway makes a request one of a client that claims to be one of a gateway.
 func ForgetGateway(r *http.Request) {
 	for _, name := range ofGateways() {

@@ -34,8 +34,11 @@ const (
 	leavingHeader = "X-Antipode-Leaving"
 )
 
-// Forwarded reports whether a request is marked as one of another front end. Any client can mark its own.
+// Forwarded reports whether a request is marked as one that another front end has passed on. Any client can mark its own.
 func Forwarded(r *http.Request) bool {
-	h := r.Header
-	return ofGateway(r) || h.Get(hopHeader) != "" || h.Get(leaderHopHeader) != ""
+	marked := r.Header.Get(hopHeader) != "" || r.Header.Get(leaderHopHeader) != ""
+	for _, name := range ofGateways() {
+		marked = marked || r.Header.Get(name) != ""
+	}
+	return marked
 }

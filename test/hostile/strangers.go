@@ -73,7 +73,7 @@ func (h *Crowd) Pretend(n int, victim *rest.Client) {
 		}
 		defer func() { _ = resp.Body.Close() }()
 		if at := resp.Header.Get("X-Antipode-Served-By"); at != "" {
-			return "told " + at
+			return "names " + at
 		}
 		return resp.Status
 	})
