@@ -18,7 +18,10 @@ const (
 	policyQueues  = 20
 	policyLetters = 250_000     // of a permission: as one tenant has stored them
 	policyEvery   = time.Second // between two documents of a client
-	// KindOfPolicies, KindOfHosts and KindOfProbes are attacks that a server only refuses.
+)
+
+// Attacks that a server only refuses.
+const (
 	KindOfPolicies = "queue, policies of 250,000 letters"
 	KindOfHosts    = "table, name of somebody else"
 	KindOfProbes   = "table, pretended hop"
