@@ -201,7 +201,8 @@ func TestPrimaryLocationStopped(t *testing.T) {
 	}
 	a := call(t, c.gateway, "northacct", http.MethodGet, entityPath("northacct", "", "k0"), "")
 	require.Equal(t, http.StatusServiceUnavailable, a.status)
-	require.Contains(t, a.body, string(North))
+	require.Contains(t, a.body, "cannot be reached now")
+	require.NotContains(t, a.body, string(North), "a stranger would learn it")
 	require.NotEmpty(t, a.header.Get("Retry-After"))
 	require.NoError(t, c.servers[North].Start(t.Context()))
 	eventually(t, "the primary serves again", func() bool {
