@@ -185,15 +185,16 @@ func forbiddenCharacters(r *rig) {
 	for _, key := range []string{"a%23b", "a%3Fb"} {
 		r.read(r.path("p", key)).fails(http.StatusBadRequest, "OutOfRangeInput", "One of the request inputs is out of range.")
 	}
-	// A raw control character is refused by HTTP itself, without a body of the service.
+	// A raw control character is refused before the service reads the request.
 	c := r.dial()
 	_, err := c.Write([]byte(r.sign(r.request("GET", r.path("p", "a\x01b"), "")).head()))
 	require.NoError(r, err)
-	bare, err := http.ReadResponse(bufio.NewReader(c), nil)
+	unread, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(r, err)
-	require.Equal(r, http.StatusBadRequest, bare.StatusCode)
-	require.NotContains(r, bare.Header, "X-Ms-Request-Id")
-	require.NoError(r, bare.Body.Close())
+	require.Equal(r, http.StatusBadRequest, unread.StatusCode)
+	require.Equal(r, "InvalidUri", unread.Header.Get("X-Ms-Error-Code"))
+	require.NotEmpty(r, unread.Header.Get("X-Ms-Request-Id"))
+	require.NoError(r, unread.Body.Close())
 	require.Empty(r, r.read("/"+r.table).keys())
 }
 

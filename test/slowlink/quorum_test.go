@@ -111,12 +111,11 @@ func waitBlobs(ctx context.Context, t *testing.T, r *rig.Rig) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	for {
-		one, stop := context.WithTimeout(ctx, lagEvery)
-		l := watchLag(one, r)
-		stop()
+		l := lagNow(ctx, r)
 		if of := l.of[geo.Blob.String()]; len(of) > 0 && quantile(of, 1) < time.Second {
 			return
 		}
 		require.NoError(t, ctx.Err(), "lag %v", l)
+		rig.Pause(ctx, lagEvery)
 	}
 }
