@@ -17,6 +17,7 @@ import (
 // An answer that a bug ended half way is broken off: its client must not take it for a
 // whole one.
 func TestPanicBreaksOffHalfAnAnswer(t *testing.T) {
+	t.Parallel()
 	s := NewServer(Options{Location: "south", Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler)})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{Server: s, w: echo.NewResponse(w, echo.New()), r: r, req: &protocol.Request{HTTP: r}}

@@ -117,6 +117,7 @@ const entityOf = "/acct/things(PartitionKey='p',RowKey='%s')"
 // answered and has no effect, whether its operation takes a body or not, and whether its
 // length is known, at the leader, through another node and through a gateway.
 func TestAnnouncedBodyIsAnswered(t *testing.T) {
+	t.Parallel()
 	rig := newBodyRig(t)
 	for name, f := range rig.frontEnds() {
 		row := fmt.Sprintf(entityOf, name)
@@ -146,6 +147,7 @@ func TestAnnouncedBodyIsAnswered(t *testing.T) {
 // to its end: answers of success and of errors, operations that take a body and those that
 // do not, of known and unknown length, with and without Expect.
 func TestConnectionIsKept(t *testing.T) {
+	t.Parallel()
 	rig := newBodyRig(t)
 	for name, f := range rig.frontEnds() {
 		w := dialWire(t, f.url)
@@ -199,6 +201,7 @@ func TestConnectionIsKept(t *testing.T) {
 // A request that is refused before its body is read is answered at once, and the
 // connection ends: nobody knows how much of the body will come.
 func TestRefusedBeforeItsBody(t *testing.T) {
+	t.Parallel()
 	rig := newBodyRig(t)
 	for name, f := range rig.frontEnds() {
 		for _, headers := range [][]string{
@@ -227,6 +230,7 @@ func TestRefusedBeforeItsBody(t *testing.T) {
 // Bodies of 4 MiB that are announced and never come hold no memory: inserts of the same
 // account go on beside them.
 func TestAnnouncedBodiesHoldNothing(t *testing.T) {
+	t.Parallel()
 	rig := newBodyRig(t)
 	for i := range 64 {
 		w := dialWire(t, rig.leader.url)
@@ -250,6 +254,7 @@ func TestAnnouncedBodiesHoldNothing(t *testing.T) {
 // A body that breaks off, and one with a broken chunk, is the client's mistake, also through other front ends: an answer of an
 // unknown outcome would have it sent again. Nothing happened.
 func TestBrokenBodyIsRefused(t *testing.T) {
+	t.Parallel()
 	rig := newBodyRig(t)
 	for name, f := range rig.frontEnds() {
 		row := fmt.Sprintf(entityOf, name)
@@ -284,6 +289,7 @@ func TestBrokenBodyIsRefused(t *testing.T) {
 // A client that closes its side of the connection behind a whole request gets the answer: with a body and without, of known
 // and of unknown length.
 func TestHalfClosedConnectionIsAnswered(t *testing.T) {
+	t.Parallel()
 	rig := newBodyRig(t)
 	for name, f := range rig.frontEnds() {
 		row := fmt.Sprintf(entityOf, name)
@@ -310,6 +316,7 @@ func TestHalfClosedConnectionIsAnswered(t *testing.T) {
 // and of a hop to the leader too, with a body and without: what it asked for is not worked
 // on for nobody.
 func TestLeavingClientEndsRequest(t *testing.T) {
+	t.Parallel()
 	var all sync.WaitGroup
 	for name, body := range map[string]string{"none": "", "of an operation that takes none": "no use", "batch": "--b--\r\n"} {
 		begun, ended := make(chan struct{}), make(chan struct{})

@@ -22,6 +22,7 @@ import (
 // OPTIONS needs no signature, on either endpoint: what a browser asks is answered by the
 // service's rules, of which there are none.
 func TestPreflight(t *testing.T) {
+	t.Parallel()
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog)
 	f := newFrontEnd(t, api.Options{Location: "north", Accounts: &accounts.Handler{Stamp: stamp}})
 	for _, s := range []geo.Service{geo.Blob, geo.Queue, geo.Table} {
@@ -48,6 +49,7 @@ func TestPreflight(t *testing.T) {
 // A PUT or a POST without a word on its body is 411, at the location and at a gateway; with a
 // length of zero, or in chunks where that may be, it is not.
 func TestLengthRequired(t *testing.T) {
+	t.Parallel()
 	for _, gateway := range []bool{false, true} {
 		echoed := stub(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 		o := api.Options{Location: "north", Leader: ledBy(echoed), Blobs: &blobs.Handler{}}
@@ -86,6 +88,7 @@ func TestLengthRequired(t *testing.T) {
 // An error is written as the answer would have been, before the request is authenticated
 // as well: by version and Accept (protocol/table.md 2.4, 8.1).
 func TestErrorFormat(t *testing.T) {
+	t.Parallel()
 	f := newFrontEnd(t, api.Options{Location: "north"})
 	const json, atom, comp, xml = `{"odata.error"`, "<error xmlns=", "<m:error", "<Error>"
 	for _, c := range []struct {

@@ -112,6 +112,7 @@ func (w *witness) ask(t *testing.T, url string) {
 // other location; through a gateway; and through all three, over TLS with certificates of
 // the deployment.
 func TestClientIsKnownOverHops(t *testing.T) {
+	t.Parallel()
 	keys := keyrings(t)
 	anyNode := func(geo.NodeID) bool { return true }
 	leader := newWitness(t, api.Options{Leader: ledHere})
@@ -154,6 +155,7 @@ func TestClientIsKnownOverHops(t *testing.T) {
 
 // Front ends of one process prove themselves by its secret, which no client sees or guesses.
 func TestClientIsKnownInOneProcess(t *testing.T) {
+	t.Parallel()
 	const secret = "a secret of this process"
 	south := newWitness(t, api.Options{HopSecret: secret})
 	southURL := httptest.NewServer(south.Handler(geo.Table))
@@ -174,6 +176,7 @@ func TestClientIsKnownInOneProcess(t *testing.T) {
 // Where a hop proves nothing, as over plain HTTP to another process, the front end sees the
 // one that sent it, whatever that says; and that says nothing of its client.
 func TestPlainHopIsNotBelieved(t *testing.T) {
+	t.Parallel()
 	south := newWitness(t, api.Options{})
 	var sent http.Header
 	h := south.Handler(geo.Table)
@@ -199,6 +202,7 @@ func TestPlainHopIsNotBelieved(t *testing.T) {
 // A node whose certificate is refused was not reached: no byte of the request was sent, and
 // another node is tried.
 func TestHopToStrangerIsNotSent(t *testing.T) {
+	t.Parallel()
 	keys, others := keyrings(t), keyrings(t)
 	anyNode := func(geo.NodeID) bool { return true }
 	var came bytes.Buffer

@@ -14,6 +14,7 @@ import (
 // While it is not known whether a node has the clone of an account, its clients are to ask again; where none has it they are
 // denied as for an account that does not exist, and do not come again.
 func TestCloneThatMayBeElsewhere(t *testing.T) {
+	t.Parallel()
 	var err error = storageerr.ServerBusy.Saying("a node does not say")
 	f := startFrontEnd(t, api.Options{Location: "north", Leader: ledHere, Clone: func(name geo.Account, _ geo.Service) (*api.Server, string, error) {
 		require.Equal(t, geo.Account("acct"), name)

@@ -357,6 +357,7 @@ func (c coded) signSAS(t *testing.T, r *http.Request, account geo.Account) {
 // Every error of the table reaches a client: by the request that stands beside it, with its
 // status, code and message, or the reason why no request does is written down.
 func TestEveryCodeIsReached(t *testing.T) {
+	t.Parallel()
 	rows, requests := errorRows(t), codeRequests()
 	for name := range requests {
 		require.Contains(t, rows, name)

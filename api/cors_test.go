@@ -28,6 +28,7 @@ func (d ruledDirectory) Resolve(ctx context.Context, name geo.Account, s geo.Ser
 // that is being made. What another front end answered stays as that set it. Headers between front ends are exposed to nobody, but
 // the mark of what may be stale is (protocol/blob.md 20.3).
 func TestCORSOfFrontEnds(t *testing.T) {
+	t.Parallel()
 	d := ruledDirectory{directory{"acct": "north", "away": "south", "filled": "copying"}}
 	elsewhere := stub(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	for name, c := range map[string]struct {

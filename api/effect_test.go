@@ -87,6 +87,7 @@ func ask(t *testing.T, h http.Handler, s geo.Service, method, target string) *ht
 // front end of the location, nor net/http on a kept connection sends it again (R1). A read
 // is asked again. Both hold in front of a location, and at the gateway.
 func TestGetThatWritesIsSentOnce(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		service geo.Service
 		target  string
@@ -126,6 +127,7 @@ func TestGetThatWritesIsSentOnce(t *testing.T) {
 // A read that a front end did not answer in time is not asked of the next one, which would
 // do the same work for nobody.
 func TestTimedOutReadIsAskedOnce(t *testing.T) {
+	t.Parallel()
 	for _, gateway := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
@@ -152,6 +154,7 @@ func TestTimedOutReadIsAskedOnce(t *testing.T) {
 // What `-secondary` refuses follows from the operation: a GET that writes is refused, a
 // POST that reads is not.
 func TestSecondaryRefusesByOperation(t *testing.T) {
+	t.Parallel()
 	f := newFrontEnd(t, api.Options{Location: "south", Leader: ledHere, Queues: queues.NewHandler(queues.Options{})})
 	for request, want := range map[string]string{
 		"GET /acct-secondary/q/messages":                                 "InsufficientAccountPermissions",

@@ -17,6 +17,7 @@ import (
 // of them; the others are refused with 503 and Retry-After, and served when those are answered. So it is at the location that
 // has the accounts, at the other one, and at a gateway.
 func TestRequestsAreBounded(t *testing.T) {
+	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	serving := stub(t, func(w http.ResponseWriter, _ *http.Request) {
 		entered <- struct{}{}
@@ -86,6 +87,7 @@ func requireBounded(t *testing.T, f *frontEnd, entered <-chan struct{}, leave ch
 // A client that goes on sending what was refused is none of the requests under way, of the listener or of its account: at a
 // location, at a gateway, and at a gateway that calls the location.
 func TestLingeringUploadsHoldNoPlace(t *testing.T) {
+	t.Parallel()
 	north := startFrontEnd(t, api.Options{Location: "north", RequestsMax: 4, Leader: ledHere})
 	local := func(_ geo.Location, _ geo.Service, w http.ResponseWriter, r *http.Request) bool {
 		north.Handler(geo.Table).ServeHTTP(w, r)

@@ -95,6 +95,7 @@ func testGatewayObserved(t *testing.T, rig *gatewayRig) {
 
 // An answer that breaks off on its way, and one that never comes, are counted as such.
 func TestGatewayObservesBrokenAnswers(t *testing.T) {
+	t.Parallel()
 	for _, local := range []bool{false, true} {
 		testBrokenAnswers(t, local)
 	}

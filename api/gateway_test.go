@@ -194,6 +194,7 @@ func testGatewayUnknownAccount(t *testing.T, rig *gatewayRig) {
 // With one location down the other's accounts and `-secondary` go on; what is the lost
 // location's gets 503 that names it.
 func TestGatewayLocationDown(t *testing.T) {
+	t.Parallel()
 	for _, learned := range []bool{false, true} {
 		rig := newGatewayRig(t)
 		if learned {
@@ -251,6 +252,7 @@ func testR21GatewayLeavesAFormerPrimary(t *testing.T, rig *gatewayRig) {
 // R20: a location that has an account as the primary in a lower epoch than a gateway knows of refuses reads and writes under the
 // primary name, also those that the other location forwards.
 func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
+	t.Parallel()
 	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "north"}})
 	ask := func(method, path, mark, epoch string) answer {
 		r := signed(t, method, f.url+path, strings.NewReader(""))
@@ -275,6 +277,7 @@ func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
 
 // R21: a location whose epochs are not confirmed has a gateway ask the other one for writes, and goes on reading.
 func TestR21GatewayAsksForWritesOfAnUnsureLocation(t *testing.T) {
+	t.Parallel()
 	eachWay(t, testR21GatewayAsksForWritesOfAnUnsureLocation)
 }
 
@@ -292,6 +295,7 @@ func testR21GatewayAsksForWritesOfAnUnsureLocation(t *testing.T, rig *gatewayRig
 
 // A location behind a link that is cut was not reached: nothing happened, and 503 names it, for writes too.
 func TestCutLinkIsUnreachable(t *testing.T) {
+	t.Parallel()
 	cut := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("the link is cut") }
 	f := newFrontEnd(t, api.Options{
 		Location: "south", Directory: directory{"acct": "north"},
@@ -317,6 +321,7 @@ func testGatewayThroughOtherLocation(t *testing.T, rig *gatewayRig) {
 // A read that was forwarded while its account was moved to the location that forwards it is served there, and not refused
 // (R19). A write is: its body was on its way. Where the two do not agree who has the account, nothing goes round.
 func TestR19ReadsFollowAMove(t *testing.T) {
+	t.Parallel()
 	rig := newGatewayRig(t)
 	things := func(method string) answer {
 		var body io.Reader
@@ -364,6 +369,7 @@ func TestR19ReadsFollowAMove(t *testing.T) {
 // -secondary. They wait for the former primary, whichever location they came to, and are served there (R19); what is not
 // signed is refused at once.
 func TestR19SecondaryReadsWaitForTheFormerPrimary(t *testing.T) {
+	t.Parallel()
 	for _, by := range []string{"", "north", "south", "gateway"} {
 		rig := newGatewayRig(t)
 		rig.knows["south"]["acct"] = "south" // It has taken the account from the north, which does not know yet.
@@ -390,6 +396,7 @@ func TestR19SecondaryReadsWaitForTheFormerPrimary(t *testing.T) {
 
 // A gateway that is configured as a node of a location says so, and does not go round.
 func TestGatewayAsksItself(t *testing.T) {
+	t.Parallel()
 	rig := newGatewayRig(t)
 	rig.endpoints["north"], rig.endpoints["south"] = []string{rig.gateway.url}, nil
 	a := rig.post(t, "acct")

@@ -27,6 +27,7 @@ func breakOff() { panic(http.ErrAbortHandler) }
 // answer says so. That holds on a connection that was used before and for a client that
 // sends an Idempotency-Key, on which net/http would send it again by itself.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	var arrived atomic.Int32
 	leader := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -52,6 +53,7 @@ func TestLostAnswers(t *testing.T) {
 
 // A read whose answer is lost is asked again, at the leader of then.
 func TestLostRead(t *testing.T) {
+	t.Parallel()
 	first := stub(t, func(http.ResponseWriter, *http.Request) { breakOff() })
 	second := stub(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "read") })
 	var asked atomic.Int32
@@ -69,6 +71,7 @@ func TestLostRead(t *testing.T) {
 // An answer without a content type has none after a hop either: net/http would guess one
 // from the bytes.
 func TestHopAddsNoContentType(t *testing.T) {
+	t.Parallel()
 	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = nil
 		_, _ = io.WriteString(w, "<html>")
@@ -87,6 +90,7 @@ func TestHopAddsNoContentType(t *testing.T) {
 // 64 MiB go through a hop as they come, in both directions: each part arrives before the
 // next is sent.
 func TestHopStreams(t *testing.T) {
+	t.Parallel()
 	const part, parts = 1 << 20, 64
 	passed := make(chan struct{})
 	leader := stub(t, func(w http.ResponseWriter, r *http.Request) {
@@ -154,6 +158,7 @@ func pipeTo(answer string) routing.Dial {
 // A front end that was reached and then does nothing, as a paused one, is given up when
 // the request's time is over, or after 35 s: a write may have had an effect.
 func TestPausedLeader(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		target, answer string
 		within         time.Duration
@@ -182,6 +187,7 @@ func TestPausedLeader(t *testing.T) {
 // A location's front ends are tried in their order, one that was not reached is passed
 // over for a while, and all are tried where none was reached.
 func TestSeveralEndpoints(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var dialled []string
 		up := map[string]bool{"b:1": true}
@@ -230,6 +236,7 @@ func TestSeveralEndpoints(t *testing.T) {
 
 // A second hop to another location is not made.
 func TestHopToLocationOnce(t *testing.T) {
+	t.Parallel()
 	var f *frontEnd
 	f = startFrontEnd(t, api.Options{
 		Location: "south",
@@ -243,6 +250,7 @@ func TestHopToLocationOnce(t *testing.T) {
 // An answer that comes before the request is read arrives whole, also where stopping the
 // sender cancels the request: net/http watches the connection from the end of the body on.
 func TestEarlyAnswerArrivesWhole(t *testing.T) {
+	t.Parallel()
 	end := &apitest.HeldEnd{Reached: make(chan struct{})}
 	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()

@@ -18,6 +18,7 @@ import (
 // configured is refused at a location's port and at a gateway's, in every service, signed or not, preflights included. The
 // answer says what to configure. A request that names another host in its request line is one to that host.
 func TestForeignHostsAreRefused(t *testing.T) {
+	t.Parallel()
 	location := startFrontEnd(t, api.Options{Location: "south", Zones: []geo.Zone{"storage.example"}, Hosts: []string{"gateway.internal"}})
 	gateway := startFrontEnd(t, api.Options{Locations: []geo.Location{"south"}, Zones: []geo.Zone{"storage.example"}, Forward: routing.NewForwarder("gateway", at(location.url), nil)})
 	foreign := []string{"evil.example", "evil.example:10000", "127.0.0.1.evil.example", "gateway.internal.evil", "acct.table.evil", "sub.storage.example", "0x7f000001"}
@@ -50,6 +51,7 @@ func TestForeignHostsAreRefused(t *testing.T) {
 
 // What another front end passes on was checked by that one, which may have other names: it is taken under any, with proof.
 func TestHopsAreTakenUnderAnyHost(t *testing.T) {
+	t.Parallel()
 	const secret = "a secret of this process"
 	location := startFrontEnd(t, api.Options{Location: "south", HopSecret: secret})
 	for proof, want := range map[string]int{secret: http.StatusOK, "wrong": http.StatusBadRequest} {
@@ -65,6 +67,7 @@ func TestHopsAreTakenUnderAnyHost(t *testing.T) {
 // Strangers do not learn where an account is served, nor in which epoch: what they say of a gateway or of another location
 // counts only beside a right signature, which a gateway without a certificate passes on, or with proof.
 func TestStrangersDoNotLearnWhereAnAccountIs(t *testing.T) {
+	t.Parallel()
 	const secret = "a secret of this process"
 	var north, south *frontEnd
 	to := func(other **frontEnd) *routing.Forwarder {
@@ -111,6 +114,7 @@ func TestStrangersDoNotLearnWhereAnAccountIs(t *testing.T) {
 // Nor does it learn that from the answer for a location that is not reached, of any port, nor from one about a clone, on
 // this node or another one, where a gateway with a right signature or a proof learns it.
 func TestStrangersDoNotLearnIt(t *testing.T) {
+	t.Parallel()
 	away := routing.NewForwarder("x", func(geo.Location, geo.Service) []string { return []string{"127.0.0.1:1"} }, nil)
 	for _, f := range []*frontEnd{
 		startFrontEnd(t, api.Options{Location: "south", Forward: away}),

@@ -32,6 +32,7 @@ import (
 // alike; the leader of what it is about serves it, and counts it, once. What needs no range
 // is served where it came in.
 func TestAnyNodeServes(t *testing.T) {
+	t.Parallel()
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
 	var nodes [3]*frontEnd
 	leads := map[geo.RangeID]int{geo.FirstRange(geo.Catalog): 1, geo.FirstRange(geo.Table): 2}
@@ -104,6 +105,7 @@ func TestAnyNodeServes(t *testing.T) {
 // While a range has no leader a request waits for one, with its body unread, and is then
 // answered 503 ServerBusy with Retry-After: after 5 s, or when its own time is over.
 func TestNoLeader(t *testing.T) {
+	t.Parallel()
 	for target, within := range map[string]time.Duration{
 		insert: 5 * time.Second, insert + "?timeout=2": 2 * time.Second, insert + "?timeout=10000000000": 5 * time.Second,
 		insert + "?timeout=99999999999999999999": 5 * time.Second,
@@ -124,6 +126,7 @@ func TestNoLeader(t *testing.T) {
 
 // Where no leader is to be expected a request is refused at once; where one may come, not.
 func TestLeaderless(t *testing.T) {
+	t.Parallel()
 	for leaderless, waits := range map[bool]time.Duration{true: 0, false: 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFrontEnd(t, api.Options{
@@ -143,6 +146,7 @@ func TestLeaderless(t *testing.T) {
 // A request is refused by who does not lead, without a word of its body being read, and
 // sent to who does as soon as that is known; so it is after a node that cannot be reached.
 func TestAskedAgain(t *testing.T) {
+	t.Parallel()
 	other := startFrontEnd(t, api.Options{Location: "north", Leader: ledNowhere})
 	var got atomic.Pointer[string]
 	leader := stub(t, func(w http.ResponseWriter, r *http.Request) {
@@ -167,6 +171,7 @@ func TestAskedAgain(t *testing.T) {
 
 // Here after all: a request that waited is served by the node itself once it leads.
 func TestLeadsMeanwhile(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int32
 	f := startFrontEnd(t, api.Options{Location: "south", Leader: func(geo.RangeID, geo.Service) (string, bool) {
 		return "", asked.Add(1) > 3
@@ -178,6 +183,7 @@ func TestLeadsMeanwhile(t *testing.T) {
 // Two nodes that take each other for the leader do not pass a request round: each hop is
 // the last, and the client gets 503 after 5 s.
 func TestLeaderLoop(t *testing.T) {
+	t.Parallel()
 	var nodes [2]*frontEnd
 	var hops atomic.Int32
 	for i := range nodes {
@@ -198,6 +204,7 @@ func TestLeaderLoop(t *testing.T) {
 
 // The header of a hop gives no rights: the leader verifies the signature itself.
 func TestHopIsNotTrusted(t *testing.T) {
+	t.Parallel()
 	f := startFrontEnd(t, api.Options{Location: "south", Leader: ledHere})
 	r, err := http.NewRequest(http.MethodGet, f.url+statsTarget, nil)
 	require.NoError(t, err)
@@ -236,6 +243,7 @@ func (c coming) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) er
 // R19: reads of the secondary go on throughout a failover: one that comes to the former primary before the range has the
 // gate of a secondary waits for it, a second at most.
 func TestR19SecondaryReadsWaitForTheGate(t *testing.T) {
+	t.Parallel()
 	s := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Table)
 	for after, status := range map[int32]int{3: http.StatusOK, 1 << 30: http.StatusServiceUnavailable} {
 		reads := &atomic.Int32{}
@@ -255,6 +263,7 @@ func TestR19SecondaryReadsWaitForTheGate(t *testing.T) {
 // A read that finds that the account has left this location since it came (R17, R19) is served where the account is, and
 // has nothing of what it found here.
 func TestR19ReadsFollowTheAccount(t *testing.T) {
+	t.Parallel()
 	knows := directory{"acct": "north"}
 	there := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/there")

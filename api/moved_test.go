@@ -16,6 +16,7 @@ import (
 // A signature of one operation is none of another, with whatever copies of the parameters it is sent: a name that
 // stands twice is refused by every scheme, without a signature and in a batch, and nothing is done.
 func TestSignatureIsNotMoved(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	part := func(target string) string {
 		return "--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" +
@@ -79,6 +80,7 @@ func moved(t *testing.T, sign signer, s geo.Service, method, signed, sent string
 
 // What is stored is what was signed: a client that signs one space for each run of white space has that stored.
 func TestStoredAsSigned(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	for name, sign := range signers {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, rig.urls[geo.Blob]+"/acct/cont?restype=container&comp=metadata", nil)

@@ -37,6 +37,7 @@ func (d *offering) Resolve(ctx context.Context, name geo.Account, s geo.Service,
 // R19: requests that wait for the failover of their account count as its requests, so that one which stays on its way does not
 // keep those of others out; what is not signed is refused and does not wait.
 func TestR19WaitingRequestsAreBounded(t *testing.T) {
+	t.Parallel()
 	leader := stub(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	d := &offering{asked: make(chan struct{}), goOn: make(chan struct{})}
 	f := newFrontEnd(t, api.Options{Location: "north", Leader: ledBy(leader), RequestsMax: 8, Directory: d})

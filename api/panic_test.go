@@ -44,6 +44,7 @@ func (b *lockedBuffer) String() string {
 
 // A panic is answered 500, and logged once with the place where it happened.
 func TestPanicIsLoggedWithItsStack(t *testing.T) {
+	t.Parallel()
 	var logged lockedBuffer
 	f := &frontEnd{Server: api.NewServer(api.Options{
 		Location: "south", Directory: buggyDirectory{}, Clock: clock.System{}, IDs: protocol.NewRequestIDs([32]byte{}),

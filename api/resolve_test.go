@@ -109,6 +109,7 @@ func (rig *resolveRig) require(t *testing.T, c coded, status int) (reads int64) 
 // A request reads its account and its container in one read of the catalog. The table of a
 // batch is known only from its body, so it takes a second one.
 func TestOneReadOfTheCatalog(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	const batch = "--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n" +
 		"GET http://127.0.0.1/acct/tbl(PartitionKey='p',RowKey='r') HTTP/1.1\r\nAccept: application/json\r\n\r\n\r\n--b--\r\n"
@@ -162,6 +163,7 @@ func (b *heldBody) Read(p []byte) (int, error) {
 // An upload whose container is deleted and made again before its body has come is refused, and
 // is stored in neither: it was resolved to the first one (R8).
 func TestUploadIntoAContainerMadeAgain(t *testing.T) {
+	t.Parallel()
 	remove, again := blob("DELETE /acct/cont?restype=container", ""), blob("PUT /acct/cont?restype=container", "")
 	for name, c := range map[string]struct {
 		upload, remove, again coded
@@ -228,6 +230,7 @@ func bySAS(params string) func(r *http.Request) {
 // The container is read together with the account only on the node that serves the request, and
 // only if the request is signed with the account's key and needs the container.
 func TestContainerIsReadWhereItIsUsed(t *testing.T) {
+	t.Parallel()
 	elsewhere := stub(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	const entity = "/acct/tbl(PartitionKey='p',RowKey='r')"
 	for name, c := range map[string]struct {
@@ -307,6 +310,7 @@ func (d *rotatedDirectory) Resolve(ctx context.Context, name geo.Account, s geo.
 // A signature is compared with the keys of the account that the request is served with, even if it
 // was compared with others before.
 func TestSignatureOfTheAccountAsReadLast(t *testing.T) {
+	t.Parallel()
 	other := []byte("fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210")
 	for name, c := range map[string]struct {
 		oldKey, newKey []byte

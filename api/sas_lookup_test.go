@@ -33,6 +33,7 @@ func (d *busyDirectory) Resolve(
 // A policy that cannot be read now is no policy that does not exist: the client tries again. For a wrong signature
 // nothing is looked up, so that not even the time of the refusal depends on it.
 func TestPolicyIsLookedUpForARightSignature(t *testing.T) {
+	t.Parallel()
 	d := &busyDirectory{directory: directory{"acct": "north"}}
 	f := newFrontEnd(t, api.Options{Location: "north", Directory: d})
 	l := httptest.NewServer(f.Handler(geo.Table))

@@ -55,6 +55,7 @@ func (rig *resolveRig) want(t *testing.T, c coded, status int, code string) answ
 
 // The cases 77 to 82 of protocol/table.md, Appendix A.
 func TestConformanceOfAccess(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	for _, pk := range []string{"a", "b", "it's"} {
 		rig.want(t, table("POST /acct/tbl", row(pk, "r")), 201, "")
@@ -146,6 +147,7 @@ func keysIn(body string) []string {
 // A range of keys has its ends within, whatever the filter, the token and the page say, and a batch is asked for each of
 // its requests.
 func TestKeyRangeOfSAS(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	for _, pk := range []string{"a", "b", "c"} {
 		for _, rk := range []string{"1", "2", "3"} {
@@ -214,6 +216,7 @@ func TestKeyRangeOfSAS(t *testing.T) {
 
 // Stored access policies of each service: what they permit, and that removing one revokes at once.
 func TestStoredPolicies(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	for _, c := range []struct {
 		acl, use, other coded
@@ -259,6 +262,7 @@ func TestStoredPolicies(t *testing.T) {
 
 // Signatures of blobs: c creates and does not overwrite, and the answer shows what the signature says.
 func TestSASOfBlobs(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	put := func(name, body string) coded { return blob("PUT /acct/cont/"+name, body, "x-ms-blob-type", blockBlobs) }
 	rig.want(t, put("new", "x").by(ofContainer+"c"), 201, "")
@@ -296,6 +300,7 @@ func TestSASOfBlobs(t *testing.T) {
 
 // A wrong signature is refused before the body is asked for, and so is one that does not permit the write.
 func TestSASIsCheckedBeforeTheBody(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	for code, c := range map[string]coded{
 		"AuthenticationFailed":            table("POST /acct/tbl", row("p", "new")).by("sv=2019-02-02&tn=other&sp=a"),
@@ -319,6 +324,7 @@ func TestSASIsCheckedBeforeTheBody(t *testing.T) {
 
 // Who has a signature may use it: no log and no answer has it, whatever goes wrong. Hops pass it on as it came.
 func TestSASStaysSecret(t *testing.T) {
+	t.Parallel()
 	const query = "sv=2019-02-02&tn=tbl&SP=r&se=2999-01-01&sig=c2VjcmV0LXNpZ25hdHVyZS1vZi0zMi1ieXRlcy0%2B%2F%2F8%3D&x=%61"
 	const sent = "/acct/tbl()?" + query
 	var seen string
@@ -371,6 +377,7 @@ func TestSASStaysSecret(t *testing.T) {
 
 // The version of an answer is that of the signature where the rules have it so, and old signatures have no others.
 func TestVersionOfAnswersToSAS(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	c := queue("GET /acct/que/messages?peekonly=true", "", "x-ms-version", "2019-02-02")
 	require.Equal(t, "2013-08-15", rig.want(t, c.by("sv=2013-08-15&sp=r"), 200, "").header.Get("x-ms-version"))
@@ -382,6 +389,7 @@ func TestVersionOfAnswersToSAS(t *testing.T) {
 // An operation that is not built is 501 by a signature as by a key, whatever its letters and types: nobody looks for a
 // permission that would not help.
 func TestSASOfWhatIsNotBuilt(t *testing.T) {
+	t.Parallel()
 	rig := newResolveRig(t)
 	paths := map[operation.Resource]string{operation.Service: "/acct/", operation.BlobAccount: "/acct/", operation.Container: "/acct/cont", operation.Blob: "/acct/cont/there"}
 	asked := 0

@@ -15,6 +15,7 @@ import (
 // What `-secondary` of an account that is not RA-GRS refuses, after the signature was compared: of LRS its
 // primary, of GRS its secondary. Statistics are refused as well (protocol/queue.md 11).
 func TestSecondaryIsNotReadable(t *testing.T) {
+	t.Parallel()
 	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "south", "alone": "alone", "hidden": "hidden"}})
 	const stats = "/?restype=service&comp=stats"
 	for _, name := range []string{"alone", "hidden"} {
@@ -38,6 +39,7 @@ func TestSecondaryIsNotReadable(t *testing.T) {
 // A secondary whose copy is being made answers no read of data, whose rows may be a part of their partition, but
 // statistics (protocol/service.md 11). Once the copy is to be made again, what was there before is read (R18).
 func TestR18CopyIsNotReadableBeforeItIsComplete(t *testing.T) {
+	t.Parallel()
 	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "copying"}})
 	a := send(t, signed(t, "GET", f.url+"/acct-secondary/things(PartitionKey='p',RowKey='r')", nil))
 	require.Equal(t, 503, a.status)
@@ -51,6 +53,7 @@ func TestR18CopyIsNotReadableBeforeItIsComplete(t *testing.T) {
 // The same where a part of the copy is lost, although it is whole by the account's record: a range was recovered with a
 // loss (R4).
 func TestR4PartOfACopyIsNotReadable(t *testing.T) {
+	t.Parallel()
 	whole := false
 	f := startFrontEnd(t, api.Options{
 		Location: "north", Directory: directory{"acct": "south"},

@@ -336,6 +336,7 @@ func (l *line) alter(t *rapid.T) (how string) {
 // of the table of operations that is altered in any way asks for the same with the same operands, or is refused. Of the
 // schemes that sign less, what they sign is compared.
 func TestAlteredRequestAsksForTheSame(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 28, 5, 0, 0, 0, time.UTC)
 	key := []byte("0123456789abcdef0123456789abcdef")
 	s := NewServer(Options{Clock: clock.NewManual(now), Zones: []geo.Zone{geo.LocalZone}})
@@ -365,6 +366,7 @@ func TestAlteredRequestAsksForTheSame(t *testing.T) {
 // The bound of what a signature covers of the style (protocol/auth.md 9): a request for a resource in path style is one
 // in host style only for what is called like the account itself, under the same name.
 func TestContainerNamedAsItsAccount(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 11, 28, 5, 0, 0, 0, time.UTC)
 	key := []byte("0123456789abcdef0123456789abcdef")
 	s := NewServer(Options{Clock: clock.NewManual(now), Zones: []geo.Zone{geo.LocalZone}})

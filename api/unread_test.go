@@ -16,6 +16,7 @@ import (
 // A request that cannot be read is answered as any other error: with a request id, a code and the document of the service,
 // by a location, which counts it, and by a gateway.
 func TestUnread(t *testing.T) {
+	t.Parallel()
 	north := newFrontEnd(t, api.Options{Location: "north"})
 	for _, f := range []*frontEnd{north, newFrontEnd(t, api.Options{Locations: []geo.Location{"north"}})} {
 		for status, code := range map[int]string{

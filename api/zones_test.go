@@ -13,6 +13,7 @@ import (
 // A request signed for the account in its path is served as that, whatever name that is no account's it is sent to: the
 // signature covers the same bytes as one for an account in the name, so only the configured zones distinguish the two.
 func TestForeignHostIsPathStyle(t *testing.T) {
+	t.Parallel()
 	const zone = "storage.example"
 	hosts := []string{"acct.table.evil", "store.queue.svc", "acct.blob.evil.storage.example", "antipode"}
 	south := startFrontEnd(t, api.Options{Location: "south", Zones: []geo.Zone{zone, geo.LocalZone}, Hosts: hosts})

@@ -14,6 +14,7 @@ import (
 // R20: beside a primary that goes on writing a promotion waits until the copy has everything of before the promotion, in
 // every range and stream that may go on, and for no more. The clocks of the locations may be a second apart.
 func TestR20WhatWasThereHasArrived(t *testing.T) {
+	t.Parallel()
 	begun := geo.TimestampOf(time.Unix(1000, 0))
 	after := func(d time.Duration) geo.Timestamp { return geo.TimestampOf(begun.Time().Add(geo.ClockOffMax + d)) }
 	early, late := after(-time.Millisecond), after(time.Millisecond)

@@ -22,6 +22,7 @@ import (
 // that are lost, late, repeated and left half way, clients that write and streams that flow in between: a copy that
 // counts as complete has the rows of the primary once the streams have arrived, and no other.
 func TestR17BootstrapInterleaved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.locations[0].directory.NeverWait()
 	runs := 0
@@ -99,6 +100,7 @@ func (i *images) StepImage(_ context.Context, d route.Range, _ geo.Account, _ ge
 // R17: a bootstrap ends when the other location has applied the images of all ranges, and not before. It takes turns
 // with others, and waits while the other location is behind.
 func TestR17BootstrapEndsWhenAllIsApplied(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
@@ -330,6 +332,7 @@ func (n *copying) resumeAll() {
 // R17, R18: a copy that is made again before it was complete is a part of one: nobody may read it until the other
 // location deletes it, however often it begins again. One that was complete may be read until then.
 func TestR17PartOfACopyIsNotReadable(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	for name, as := range map[geo.Account]catalog.Redundancy{"part": catalog.LRS, "whole": catalog.RAGRS} {

@@ -85,6 +85,7 @@ func (a *apart) phase(t *testing.T) catalog.PromotionPhase {
 // R21: a promotion first registers its claim, and then waits until no lease from before the claim holds any more. The
 // commit is in the claimed epoch, and the witness keeps the claim. A new process asks again.
 func TestR21PromotionWaitsForLeases(t *testing.T) {
+	t.Parallel()
 	for _, restarts := range []bool{false, true} {
 		a, p := newWitnessed(t)
 		_, err := a.pair.south.Promote(t.Context(), a.name)
@@ -114,6 +115,7 @@ func TestR21PromotionWaitsForLeases(t *testing.T) {
 // the account. It gets the claim again before the promotion goes on, which then waits for that lease, too. While it is away the
 // promotion waits.
 func TestR21RestoredWitnessGetsTheClaimAgain(t *testing.T) {
+	t.Parallel()
 	a, p := newWitnessed(t)
 	_, err := a.pair.south.Promote(t.Context(), a.name)
 	require.NoError(t, err)
@@ -155,6 +157,7 @@ func TestR21RestoredWitnessGetsTheClaimAgain(t *testing.T) {
 // it is no more only once the witness has forgotten it; the account is the primary's meanwhile, and no later promotion
 // claims the same epoch.
 func TestR21PromotionWithoutItsWitnessThaws(t *testing.T) {
+	t.Parallel()
 	a, p := newWitnessed(t)
 	var ended []string
 	a.pair.south.OnMove(func(m directory.Moved) {
@@ -195,6 +198,7 @@ func TestR21PromotionWithoutItsWitnessThaws(t *testing.T) {
 
 // R21: an operator has a promotion not ask the witness, or go on where it waits for that, at its begin or at its end.
 func TestR21PromotionByOverride(t *testing.T) {
+	t.Parallel()
 	promoted := func(t *testing.T, a *apart) {
 		t.Helper()
 		_, err := a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
@@ -254,6 +258,7 @@ func TestR21PromotionByOverride(t *testing.T) {
 // R21: a claim that the witness refuses for ever ends the promotion, and so does an epoch that was seen after it was
 // claimed: the commit is in the claimed epoch, or there is none.
 func TestR21PromotionCommitsItsClaim(t *testing.T) {
+	t.Parallel()
 	a, p := newWitnessed(t)
 	p.passed = true
 	_, err := a.pair.south.Promote(t.Context(), a.name)
@@ -284,6 +289,7 @@ func TestR21PromotionCommitsItsClaim(t *testing.T) {
 
 // R21: where a lease outlives the time of a promotion, that waits for the lease.
 func TestR21PromotionOutwaitsALongLease(t *testing.T) {
+	t.Parallel()
 	a, p := newWitnessed(t)
 	p.over = a.clock.Mono() + 5*time.Minute
 	_, err := a.pair.south.Promote(t.Context(), a.name)
@@ -299,6 +305,7 @@ func TestR21PromotionOutwaitsALongLease(t *testing.T) {
 
 // R21: a promotion that a commit of the south fails at with a witness, or whose process ends there, goes on where it was.
 func TestR21ClaimGoesOnAfterACrash(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	for _, done := range []bool{false, true} {
 		for steps := range 9 {
@@ -329,6 +336,7 @@ func TestR21ClaimGoesOnAfterACrash(t *testing.T) {
 // about the last epoch that both know of, so a claim of the next one counts, whatever numbers the primary has used since.
 // Once the other location knows, an account that is LRS needs none.
 func TestR21EpochIsAgreedOn(t *testing.T) {
+	t.Parallel()
 	begun := func(e geo.EpochNumber) change.Gate {
 		return change.Gate{Epoch: geo.Epoch{Number: e, Location: "north"}, Role: change.RolePrimary, Open: true, Agreed: 1}
 	}
@@ -401,6 +409,7 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 // R21: a promotion without the witness has the witness know of it afterwards, as soon as that can be reached, in whichever
 // process, and once; unless the former primary knows before.
 func TestR21OverrideIsClaimedAfterwards(t *testing.T) {
+	t.Parallel()
 	promoted := func(t *testing.T) (*apart, *third) {
 		a, p := newWitnessed(t)
 		_, err := a.pair.south.PromoteWithoutWitness(t.Context(), a.name)

@@ -49,6 +49,7 @@ func (b *both) shipped(t *testing.T, name geo.Account) *catalog.Account {
 // made again in the same epoch: what the range has may be none of the copy. The range commits above the record that says
 // so (R13). Before, it takes no gate of an operation. Where no gate is lost nothing begins.
 func TestR10LostGateIsSetAgain(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
 	b.north.NeverWait()
@@ -92,6 +93,7 @@ func TestR10LostGateIsSetAgain(t *testing.T) {
 
 // R10: of an account that has become LRS the range drops what came back of its former streams: nobody acknowledges it.
 func TestR10LostGateOfALRSAccount(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	first := b.shipped(t, "acct1")
 	left, behind, err := b.north.Update(t.Context(), "acct1", catalog.LRS, nil)
@@ -113,6 +115,7 @@ func TestR10LostGateOfALRSAccount(t *testing.T) {
 // R19: what a recovery brings back of a copy that was deleted, or that began again, is deleted again, and the gate is
 // that of the copy's epoch. A copy whose gate is not lost stays.
 func TestR19RevivedCopyIsDeleted(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	b.north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
@@ -144,6 +147,7 @@ func TestR19RevivedCopyIsDeleted(t *testing.T) {
 // R17: a pass over the images of a bootstrap does not end it, if a range that it has seen done was recovered
 // with loss meanwhile: the image there is made again.
 func TestR17RecoveryVoidsAPass(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
@@ -191,6 +195,7 @@ func TestR17RecoveryVoidsAPass(t *testing.T) {
 
 // The command that begins an operation again travels between nodes with its result.
 func TestAgainTravels(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a := b.shipped(t, "acct")
 	decode := directory.Commands()["directory.again"]
@@ -226,6 +231,7 @@ func (a alone) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) er
 // R2, R7: while a range takes nothing, as before the second replica is back, no attempt to compare it changes the catalog,
 // and the probe finds that the range takes no writes.
 func TestR7ComparisonWaitsForItsRange(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.shipped(t, "acct")
 	b.setBack(t, "north", "acct", change.Gate{Role: change.RolePrimary})
@@ -244,6 +250,7 @@ func TestR7ComparisonWaitsForItsRange(t *testing.T) {
 // R16: the copy that such a bootstrap makes again may have what the primary has lost, so its forks may be settled
 // meanwhile, however often it begins again: the bootstrap waits for them. Those of a copy that was not whole may not.
 func TestR16ForksOfAWholeCopyMayBeSettled(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	b.north.SetImages(&images{next: func(geo.Service, int) ranges.ImageStep { return ranges.ImageStep{Held: true} }})
@@ -269,6 +276,7 @@ func TestR16ForksOfAWholeCopyMayBeSettled(t *testing.T) {
 // R8, R19: a range at the secondary that comes back with the gate of a creation of its own location, which never
 // completed, gets the gate of the account that the other location has made of the name.
 func TestR8LostGateBehindACreation(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.cut = true
 	_, err := b.south.Create(t.Context(), "acct", nil, nil)
@@ -298,6 +306,7 @@ func (r reserved) Reserve(ctx context.Context, a catalog.Account) error {
 // it replaces, may complete its own, whose records a higher gate would refuse for ever. The creation goes on in a later
 // epoch, in which it sets all its gates.
 func TestR8ComparisonSetsNoGateOfACreation(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.SetLife(time.Nanosecond)
 	compared := func() {
@@ -341,6 +350,7 @@ func (o observed) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command)
 // that it promises a time for the streams of all of them, and of none may it cover what came back before the other location
 // knows that its copy is not whole.
 func TestR13CopiesBeginAgainBeforeTheRangePromisesATime(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	names := []geo.Account{"acct1", "acct2", "acct3"}
 	for _, name := range names {
@@ -374,6 +384,7 @@ func TestR13CopiesBeginAgainBeforeTheRangePromisesATime(t *testing.T) {
 // R13: what the outbox has of the epoch of the catalog stays where the range has the gate of a later one, which the catalog
 // has lost: the other location may not know that epoch, and still counts what it has not acknowledged of the former one.
 func TestR13EpochThatTheCatalogLostEndsNoStreams(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a := b.shipped(t, "acct")
 	stamptest.Submit(t, b.stamps["north"], table, insert{"acct"})

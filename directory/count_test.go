@@ -24,6 +24,7 @@ import (
 // R17: before an image makes a step, the account's rows are counted in every range, in short turns, and the catalog's
 // image begins last. A failure repeats a step, and counts nothing twice. A new epoch counts again.
 func TestR17RowsAreCounted(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
@@ -79,6 +80,7 @@ func (s catalogOnly) Read(ctx context.Context, id geo.RangeID, f func(ranges.Sta
 // R17: in a stamp of more than three nodes the one that leads the catalog may have no replica of a range. Its rows are
 // counted where it is led.
 func TestR17RowsAreCountedElsewhere(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	north := catalogOnly{b.stamps["north"]}
 	b.north = directory.NewDirectory(north, "south")
@@ -105,6 +107,7 @@ func TestR17RowsAreCountedElsewhere(t *testing.T) {
 
 // R17: why an operation cannot go on is known until it goes on, and only of the epoch that it was found in.
 func TestR17WaitsAreKnown(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})

@@ -97,6 +97,7 @@ func newPair(t *testing.T) *pair {
 // One name is created at both locations while the link is cut: neither is complete. When the link
 // is back, one more call makes the account, at either location (R8): the name is not burnt.
 func TestNameCreatedAtBothLocations(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	for name, again := range map[geo.Account]struct{ first, second *directory.Directory }{
 		"northagain": {p.north, p.south}, "southagain": {p.south, p.north},
@@ -119,6 +120,7 @@ func TestNameCreatedAtBothLocations(t *testing.T) {
 // a while. Then a creation takes the name over, with a higher epoch, and the abandoned one goes on
 // no more (R7, R8).
 func TestReservationIsTakenOver(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	p.lost = true
 	_, err := p.north.Create(t.Context(), "acct", nil, nil)
@@ -138,6 +140,7 @@ func TestReservationIsTakenOver(t *testing.T) {
 
 // A reservation holds for an hour of the commit times of its location, which its evaluation reads.
 func TestReservationLife(t *testing.T) {
+	t.Parallel()
 	require.Equal(t, time.Hour, directory.ReservationLife)
 	p := newPair(t)
 	p.lost = true
@@ -157,6 +160,7 @@ func TestReservationLife(t *testing.T) {
 // it, so that its gates replace the ones that are left, and a late call of the freed creation
 // reserves nothing.
 func TestR8FreedNameKeepsItsEpoch(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	p.lost = true
 	_, err := p.north.Create(t.Context(), "acct", nil, nil)
@@ -193,6 +197,7 @@ func TestR8FreedNameKeepsItsEpoch(t *testing.T) {
 
 // A location that lost what it knew of a name begins above what the other one knows (R8).
 func TestR8EpochIsAboveThePeers(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	for range 2 { // The north alone sees two epochs.
 		p.cut = true
@@ -225,6 +230,7 @@ func (c calls) Call(ctx context.Context, method string, body []byte) ([]byte, er
 // What a reservation is answered is the same over the network: done, the name is taken, or the
 // epoch above which it may begin again.
 func TestReserveOverTheNetwork(t *testing.T) {
+	t.Parallel()
 	p, c := newPair(t), calls{}
 	directory.ServePeer(c, link.New(), p.south, nil)
 	far := directory.NewRemotePeer(c)

@@ -13,6 +13,7 @@ import (
 // The end of streams that another node's leader evaluates is the one that was sent: with the knowledge of the other
 // location, or without it.
 func TestEndStreamsTravel(t *testing.T) {
+	t.Parallel()
 	for _, known := range []bool{true, false} {
 		sent := &endStreams{account: "acct", known: known}
 		decoded, err := Commands()[sent.Kind()](sent.Encode())
@@ -29,6 +30,7 @@ func TestEndStreamsTravel(t *testing.T) {
 
 // So are streams that a range forgets: of the account, before the epoch that was sent.
 func TestForgetStreamsTravel(t *testing.T) {
+	t.Parallel()
 	sent := &forgetStreams{account: "acct", known: geo.Epoch{Number: 7, Location: "north"}}
 	decoded, err := Commands()[sent.Kind()](sent.Encode())
 	require.NoError(t, err)

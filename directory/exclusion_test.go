@@ -20,6 +20,7 @@ import (
 // another one, or ends it, is empty here. An account cannot be deleted. What a promotion at the secondary excludes is
 // TestR20PromotionExcludesThePrimary.
 func TestR19OperationsExcludeEachOther(t *testing.T) {
+	t.Parallel()
 	busy, invalid, goes := storageerr.OperationInProgress.Code, storageerr.InvalidInput.Code, ""
 	move := func(phase catalog.MovePhase) *catalog.Operation {
 		return &catalog.Operation{Kind: catalog.OperationMove, Move: catalog.Move{Phase: phase, Until: 1 << 62, Claim: 9}}

@@ -14,6 +14,7 @@ import (
 // R19: a location that is promoted before an Adopt with Opened has come from the one that it follows ends its own former
 // streams itself: nobody else does.
 func TestR19OwnFormerStreamsEnd(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	a.cut = true
 	_, err := a.pair.south.Promote(t.Context(), a.name)

@@ -30,6 +30,7 @@ func (f full) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) err
 // R2: a change to LRS frees the room of the outbox and of the copy, and a rebuild that of a copy that is of no use: both
 // are taken while the disks of both locations are nearly full, to the end of what frees room. A creation is not.
 func TestR2LeaveOnFullDisks(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a, err := b.north.Create(t.Context(), "acct1", nil, nil)
 	require.NoError(t, err)
@@ -64,6 +65,7 @@ func TestR2LeaveOnFullDisks(t *testing.T) {
 // the former one end, also where that range's time is behind the catalog's: a Last Sync Time that covers that record would
 // cover them too, though they are not copied.
 func TestR13LeaveCommitsAbove(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	for name, begin := range map[geo.Account]func() (*catalog.Account, error, error){
 		"left":    func() (*catalog.Account, error, error) { return b.north.Update(t.Context(), "left", catalog.LRS, nil) },
@@ -96,6 +98,7 @@ func TestR13LeaveCommitsAbove(t *testing.T) {
 // R17: a copy that begins has nothing of the former one, its containers in the catalog included: a deleted one that
 // the primary has not would have its rows dropped.
 func TestR17PrepareDeletesTheCopy(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a, err := b.north.Create(t.Context(), "acct1", nil, nil)
 	require.NoError(t, err)

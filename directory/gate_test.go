@@ -31,6 +31,7 @@ func FuzzParseSetGate(f *testing.F) {
 // R10, R17: within an epoch a gate opens, then gets numbers, and never goes back: a command that is late would leave
 // a hole in the streams. Behind a gate with a time every commit of the range is above it.
 func TestR10GateNeverGoesBack(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Table)
 	id := geo.FirstRange(geo.Table)
 	epoch := func(n geo.EpochNumber) geo.Epoch { return geo.Epoch{Number: n, Location: "north"} }
@@ -68,6 +69,7 @@ func TestR10GateNeverGoesBack(t *testing.T) {
 // R3, R17: a range that numbers an account's changes from within an epoch on awaits the image of the epoch, since it has
 // rows of the epoch without a number. One that did so from its beginning awaits none.
 func TestR17NumbersAwaitTheImage(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Blob)
 	id := geo.FirstRange(geo.Blob)
 	for a, gates := range map[geo.Account][]change.Gate{
@@ -97,6 +99,7 @@ func commitTime(t *testing.T, r *ranges.Range, p keys.Partition) geo.Timestamp {
 
 // What a node answers about a name to free is what the caller learns, without the keys (R8).
 func TestFreeTravels(t *testing.T) {
+	t.Parallel()
 	sent := &free{name: "acct"}
 	decoded, err := Commands()[sent.Kind()](sent.Encode())
 	require.NoError(t, err)
@@ -119,6 +122,7 @@ func TestFreeTravels(t *testing.T) {
 // R19, invariant 4: a call that goes on with an operation ends where the account has moved to the other location meanwhile: what
 // that one does after it would open the gates of a primary here. No range takes such a gate.
 func TestR19OperationOfTheOtherLocationIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d := NewDirectory(s, "south")
 	a := catalog.Account{
@@ -141,6 +145,7 @@ func TestR19OperationOfTheOtherLocationIsLeftAlone(t *testing.T) {
 // R21: the gate of a primary goes from one that needs the word about an agreed epoch to one that needs none, and never back: a
 // command that is late would have a location wait for the word about an epoch that no copy has any more.
 func TestR21GateIsAgreedOnce(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Table)
 	id := geo.FirstRange(geo.Table)
 	begun := change.Gate{Epoch: geo.Epoch{Number: 4, Location: "north"}, Role: change.RolePrimary, Open: true, Agreed: 1}

@@ -14,6 +14,7 @@ import (
 // R19, R21: an account that is in the catalog here with a higher epoch than the one that is asked for is named, with that
 // epoch. One with the same or a lower epoch, one whose creation has not ended, and one that is not known here are not.
 func TestR21HigherEpochs(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d := directory.NewDirectory(s, "north")
 	d.SetPeer(&peer{})
@@ -45,6 +46,7 @@ func TestR21HigherEpochs(t *testing.T) {
 // have the gate. Until that is done it asks for the account in an epoch from the former one on and below the present one.
 // Else a range that is late would take writes.
 func TestR21OwnNamesWhatIsTaken(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d := directory.NewDirectory(s, "north")
 	d.SetPeer(&peer{})

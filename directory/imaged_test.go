@@ -54,6 +54,7 @@ func (b *both) appliedUpTo(t *testing.T, s geo.Service, heads map[geo.Stream]geo
 // The copy is not whole before the other location knows of the deletion: without it a failover would find the table there, and
 // nothing in it.
 func TestR17CopyIsNotWholeBeforeADeletionArrives(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
@@ -100,6 +101,7 @@ func TestR17CopyIsNotWholeBeforeADeletionArrives(t *testing.T) {
 // numbered: those of a table that was deleted meanwhile were not. Where a node of a former version has numbered the last ones,
 // that is what it has committed since.
 func TestR22RewindWaitsForDeletions(t *testing.T) {
+	t.Parallel()
 	for _, former := range []bool{false, true} {
 		r := newRewinds(t, 1)
 		id := geo.FirstRange(geo.Catalog)

@@ -18,6 +18,7 @@ import (
 // What is listed of the catalog is what it has (R5), after each change of an account, a promotion among them, and none is read
 // again that has not changed: a failover of a location looks at all accounts at each step.
 func TestR5IndexFollowsTheCatalog(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, 3)
 	south := h.south.directory
 	accounts := func() map[geo.Account]*catalog.Account {
@@ -101,6 +102,7 @@ func (h *held) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) err
 // R5: a call that waits for the catalog holds up no other one, and what it has read before others have read more does not come
 // back.
 func TestR5IndexIsNotHeld(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, 3)
 	s := &held{Stamp: h.south.stamp, waits: make(chan struct{}), let: make(chan struct{})}
 	d := directory.NewDirectory(s, "north")

@@ -33,6 +33,7 @@ import (
 //   - an account without a secondary ships nothing (R10), and both locations know it;
 //   - when all has come to rest, one call at each location makes the account: the name is not burnt.
 func TestR8NameIsCompletedOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -17,6 +17,7 @@ import (
 // A key that could be guessed is refused where a person names the account that is to be there, either of the two. An account
 // that has such a key since an earlier version goes on with it.
 func TestKeysThatCouldBeGuessed(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	short, long := bytes.Repeat([]byte{1}, 15), bytes.Repeat([]byte{2}, 16)
 	want := func(key1, key2 []byte) directory.Wanted {

@@ -16,6 +16,7 @@ import (
 // An operation of a kind, or a step of one, that a later version began waits for that version: what it is about to do is not
 // known here, so it is neither ended nor taken for another one. The reason says so, and it names the account.
 func TestLaterOperationsWait(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d := NewDirectory(s, "south")
 	a := catalog.Account{Name: "acct", Primary: "north", Secondary: "south", Redundancy: catalog.RAGRS, Active: true, Epoch: 4, Created: 1}
@@ -58,6 +59,7 @@ func TestLaterOperationsWait(t *testing.T) {
 
 // The levels of a location are raised by its catalog's leader, and not to what its program does not know.
 func TestRaiseLevels(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)
 	d := NewDirectory(s, "south")
 	require.NoError(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Base, Active: feature.Base}))

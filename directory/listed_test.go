@@ -16,6 +16,7 @@ import (
 
 // What a walk over all accounts that ended early has left out is read by the next call, which finds no change.
 func TestR5WalkThatEndedEarlyIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)
 	d := NewDirectory(s, "south")
 	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), stored{{Name: "aaa", Active: true}, {Name: "bbb", Active: true}})
@@ -50,6 +51,7 @@ func (c stored) Evaluate(tx *ranges.Tx) error {
 
 // Name servers and gateways ask for names twice a second, each: an answer without a change of an account looks at none of them.
 func TestNamesLookAtNothingWithoutAChange(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)
 	d := NewDirectory(s, "south")
 	put := func(list ...catalog.Account) { stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), stored(list)) }

@@ -63,6 +63,7 @@ func (h *house) progress(t *testing.T, at *place) (*catalog.LocationMove, direct
 // R19: a planned failover of a location moves all accounts that have a copy, in waves, and leaves the others; another one is
 // refused meanwhile, and its row says how it went.
 func TestR19LocationMoves(t *testing.T) {
+	t.Parallel()
 	const many = directory.MoveWave + 30
 	h := newHouse(t, many)
 	none, err := h.north.directory.LocationMove(t.Context())
@@ -111,6 +112,7 @@ func TestR19LocationMoves(t *testing.T) {
 // R19: an operator ends the failover of a location half-way. Accounts that were taken stay moved, the others go back or never
 // left and take writes; the row says how many. A second failover goes on with the rest.
 func TestR19HalfMovedLocation(t *testing.T) {
+	t.Parallel()
 	const many = directory.MoveWave + 30
 	h := newHouse(t, many)
 	_, err := h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
@@ -137,6 +139,7 @@ func TestR19HalfMovedLocation(t *testing.T) {
 
 // An account of which an operation is under way is passed over, and named with the reason; later rounds try it again.
 func TestLocationMovePassesOver(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, 3)
 	bad := h.name(1)
 	a, err := h.north.directory.Account(t.Context(), bad)
@@ -176,6 +179,7 @@ func (s unsure) SubmitAll(ctx context.Context, id geo.RangeID, cmds []ranges.Com
 
 // An account whose failover may have begun, since the answer of the range was lost, is not reported as passed over: it moves.
 func TestLocationMoveOfUnsureAnswers(t *testing.T) {
+	t.Parallel()
 	const many = 5
 	h := newHouse(t, many)
 	sure := h.north.directory
@@ -194,6 +198,7 @@ func TestLocationMoveOfUnsureAnswers(t *testing.T) {
 
 // R20: an unplanned failover of a location is one of its other location, which asks the former primary nothing.
 func TestR20LocationMoves(t *testing.T) {
+	t.Parallel()
 	const many = 20
 	h := newHouse(t, many)
 	now := clock.NewManual(time.Now())
@@ -240,6 +245,7 @@ func (s *farther) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command
 // R20: the plan of the unplanned failover of a location counts all accounts that would be refused, and names the first ones. Any
 // process of the location makes it: 250 accounts are looked at in a command. What is not such a command is refused.
 func TestR20LocationPlanIsBounded(t *testing.T) {
+	t.Parallel()
 	const many = directory.CheckMax + 30
 	h := newHouse(t, many)
 	for i := range many - 1 { // All but the last one.

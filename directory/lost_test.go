@@ -115,6 +115,7 @@ func (a *apart) promoted(t *testing.T, rewinds bool) {
 // R22: what the north had committed above the fork is kept, in order, with what the rows held last, in as many groups as it
 // needs; then its outbox is given up. To adopt the account again changes nothing.
 func TestR22LostChanges(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	s := a.stream(a.at(t))
 	a.write(t, "before", "kept", "set", "gone")
@@ -205,6 +206,7 @@ func (a *apart) forks(t *testing.T) []catalog.Fork {
 
 // R22: a range that cannot know all of its lost changes says so, and since when, and keeps those it knows.
 func TestR22LostChangesAreIncomplete(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, a *apart, s geo.Stream)
 		why     string
@@ -286,6 +288,7 @@ func (a *apart) knows(t *testing.T, s geo.Stream, head geo.Seq) {
 
 // R22: a range that was set back to exactly what the copy had is found by a head that it had said to be committed.
 func TestR22SetBackToTheCopy(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	s := a.stream(a.at(t))
 	a.write(t, "v", "row")
@@ -300,6 +303,7 @@ func TestR22SetBackToTheCopy(t *testing.T) {
 // R22: a promotion that began at a former primary before it was to be rewound does not make a copy the primary that has a
 // part of the data; the copy is rewound all the same.
 func TestR22RewoundCopyIsNotPromoted(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	s := a.stream(a.at(t))
 	a.write(t, "lost", "row")
@@ -345,6 +349,7 @@ func (a *apart) forged(tx *ranges.Tx, s geo.Stream, n geo.Seq) error {
 
 // R22: a range that was set back to before the epoch of the fork claims nothing but that.
 func TestR22SetBackBeforeTheEpoch(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	a.write(t, "v", "row")
 	s := a.stream(a.at(t))

@@ -49,6 +49,7 @@ var lostOf = geo.Stream{Account: "acct", Epoch: geo.Epoch{Location: "north"}, Ra
 // R22: pages have each row of all streams once and in order, whatever the sequence of the streams' keys is: lane 10 comes
 // after lane 2, and its keys before.
 func TestR22LostRowsOfAllStreams(t *testing.T) {
+	t.Parallel()
 	l := &lostPages{of: lostOf, rows: 5}
 	for lane := range geo.Lane(geo.LaneCount) {
 		l.streams = append(l.streams, change.LostStream{Number: 1, Lane: lane, After: 7, To: 7 + geo.Seq(lane)*10})
@@ -82,6 +83,7 @@ func TestR22LostRowsOfAllStreams(t *testing.T) {
 
 // A page deep inside a stream of very many changes reads its own, and walks over no other: that would not end.
 func TestR22LostRowsBeginAtTheirPlace(t *testing.T) {
+	t.Parallel()
 	l := &lostPages{of: lostOf, rows: 1, streams: []change.LostStream{
 		{Number: 1, Lane: 2, After: 0, To: 1 << 60}, {Number: 1, Lane: 10, After: 1, To: 1 << 60},
 	}}
@@ -104,6 +106,7 @@ func TestR22LostRowsBeginAtTheirPlace(t *testing.T) {
 // R22: behind the lost changes come the generations that are sent whole: each from its first row on, or from a row of it, and
 // none that is before. A place outside of them is refused.
 func TestR22SweptGenerationsBeginAtTheirPlace(t *testing.T) {
+	t.Parallel()
 	claim := &change.LostClaim{Swept: []change.LostContainer{{Name: "a", Epoch: 1, Created: 5}, {Name: "b", Epoch: 1, Created: 3}}}
 	first := keys.AppendContainer(nil, geo.Table, "acct", "a", keys.Generation{Epoch: 1, Created: 5})
 	second := keys.AppendContainer(nil, geo.Table, "acct", "b", keys.Generation{Epoch: 1, Created: 3})
@@ -136,6 +139,7 @@ func TestR22SweptGenerationsBeginAtTheirPlace(t *testing.T) {
 
 // R22: where rows were left out of a page, a place in it is that of the row in its change, as it stood in the whole page.
 func TestR22PlaceOfAPageWithRowsLeftOut(t *testing.T) {
+	t.Parallel()
 	a, b := lostOf, lostOf
 	a.Lane, b.Lane = 1, 2
 	first, second := keys.Lost(geo.Table, a).Append(nil), keys.Lost(geo.Table, b).Append(nil)

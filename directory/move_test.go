@@ -30,6 +30,7 @@ import (
 //
 // Runs have up to three accounts, whose steps go on side by side: see together.
 func TestR19MovesInterleaved(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	runs, moved, ended := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -301,6 +302,7 @@ func (m *moving) rest() {
 // primary has, and no cursor of the epoch shows it. Its streams are stopped as lost, which `-secondary` says, until the copy
 // is made again.
 func TestR19LostMoveStopsTheCopy(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	first := b.shipped(t, "acct1")
 	moved := *first

@@ -37,6 +37,7 @@ func (c putAccounts) Evaluate(tx *ranges.Tx) error {
 // Names lists an account when it is complete, and again when its epoch or redundancy has changed, and for no other
 // change of the catalog. Versions of another process are not taken for its own.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d, away := directory.NewDirectory(s, "south"), &peer{away: true}
 	d.SetPeer(away)
@@ -100,6 +101,7 @@ func TestNames(t *testing.T) {
 
 // Pages of a list are in the sequence of names and have each account once, also of those that changed.
 func TestNamesPages(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)
 	names := directory.NewNames(directory.NewDirectory(s, "south"), 7)
 	var rows putAccounts
@@ -141,6 +143,7 @@ func TestNamesPages(t *testing.T) {
 
 // A call that waits for another one, or for the catalog, ends with its context.
 func TestNamesEnds(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)
 	stuck := make(chan struct{})
 	blocked := &blockedStamp{Stamp: s, free: stuck, here: make(chan struct{})}

@@ -70,6 +70,7 @@ func rate(v uint64) *uint64 { return &v }
 // R17: a copy keeps to its rate over any time, records and payload together, to within a step and a quarter of a second.
 // The rate may be changed while it runs, also to no bound, and holds at once, however low the one before was.
 func TestR17CopyKeepsToItsRate(t *testing.T) {
+	t.Parallel()
 	p := newPaced(t)
 	_, behind, err := p.north.Update(t.Context(), "acct", catalog.GRS, rate(1<<20))
 	require.NoError(t, err)
@@ -103,6 +104,7 @@ func TestR17CopyKeepsToItsRate(t *testing.T) {
 // R17: the rate is in the account's record: another process that goes on with the copy keeps to it, and so does a copy that
 // begins again. A rate without a copy is refused, and changes nothing.
 func TestR17RateOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
 	p := newPaced(t)
 	_, err := p.north.SetRate(t.Context(), "acct", 1)
 	require.ErrorContains(t, err, "no copy of account acct is made: a rate has no use")
@@ -164,6 +166,7 @@ func TestR17RateOutlivesTheProcess(t *testing.T) {
 // R17: a copy that is begun without a rate has that of the process, also where the account has had one of its own before.
 // One under way keeps what it has, and no bound can be asked for.
 func TestR17RateOfTheProcess(t *testing.T) {
+	t.Parallel()
 	p := newPaced(t)
 	p.north.SetPace(p.clock, 1<<20)
 	begin := func(r *uint64) uint64 {
@@ -189,6 +192,7 @@ func TestR17RateOfTheProcess(t *testing.T) {
 // R17: a step whose outcome is unknown may have been committed. It counts as the most that a step lets through, so that
 // a leader which answers none of them does not copy without a bound. One that is known to have failed does not count.
 func TestR17UnknownStepIsPaced(t *testing.T) {
+	t.Parallel()
 	for err, want := range map[error]int{kv.ErrUnknown: 10, kv.ErrBusy: 100} {
 		p := newPaced(t)
 		_, _, _ = p.north.Update(t.Context(), "acct", catalog.GRS, rate(1<<20))

@@ -54,6 +54,7 @@ func regains(t *testing.T, copied geo.Timestamp) (*apart, *recovered, *clock.Man
 // R4, R20: a copy of which a recovery with loss may have left a part is not promoted: the operator learns of which
 // services, and a dry run says so, too. One who insists gets what is there.
 func TestR20PartOfACopyIsRefused(t *testing.T) {
+	t.Parallel()
 	a, s, now := regains(t, 1<<62)
 	refused := func(err error) {
 		t.Helper()
@@ -104,6 +105,7 @@ func TestR20PartOfACopyIsRefused(t *testing.T) {
 
 // R4, R20: so it is where a whole location is promoted: the account is passed over, and the reason is kept.
 func TestR20LocationPassesOverAPart(t *testing.T) {
+	t.Parallel()
 	for _, accepts := range []bool{false, true} {
 		a, _, now := regains(t, 1<<62)
 		_, err := a.pair.south.PromoteLocation(t.Context(), directory.Insisted{AcceptPart: accepts})
@@ -130,6 +132,7 @@ func TestR20LocationPassesOverAPart(t *testing.T) {
 // that the copy was made of. A stream that is behind counts by its sync time. A copy that was the primary since has
 // everything, whatever was recovered.
 func TestR20WhatIsAPart(t *testing.T) {
+	t.Parallel()
 	fork := func(s geo.Service, closed geo.Timestamp, recovered bool, streams ...catalog.ForkStream) catalog.Fork {
 		return catalog.Fork{Range: geo.FirstRange(s), Closed: closed, Recovered: recovered, Streams: streams}
 	}
@@ -174,6 +177,7 @@ func TestR20WhatIsAPart(t *testing.T) {
 // R4, R20: the plan of the unplanned failover of a location finds what that would refuse, by the same checks: a part of a copy,
 // unless an operator accepts it, and an account whose copy was deleted. It changes nothing.
 func TestR20LocationPlanFindsRefused(t *testing.T) {
+	t.Parallel()
 	a, s, _ := regains(t, 1<<62)
 	d := a.pair.south
 	check := func(by directory.Insisted) directory.LocationCheck {

@@ -18,6 +18,7 @@ type unasked struct{ Peer }
 // already. The operation calls the other location for nothing: ranges that have not left it still ship to the copy, which
 // the call would delete.
 func TestR17OperationOfBeforeLeavesTheCopy(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []catalog.OperationKind{catalog.OperationBootstrap, catalog.OperationLeave} {
 		s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Table, geo.Queue)
 		ships := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}

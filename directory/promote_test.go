@@ -118,6 +118,7 @@ func frozenGate(turn uint32) change.Gate {
 // R20: a promotion commits once, at the secondary alone: the primary is not asked. Then all ranges have the gates of the
 // new epoch, and the operation waits for the former primary.
 func TestR20PromotionAsksNobody(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	a.cut = true
 	before, err := a.pair.south.Promote(t.Context(), "acct")
@@ -153,6 +154,7 @@ func requireCode(t *testing.T, want storageerr.Row, err error) {
 // R20: a promotion that a commit of the south fails at, or whose process ends there, goes on where it was: at each of its
 // steps, whether the commit took effect or not.
 func TestR20PromotionGoesOnAfterACrash(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	for _, done := range []bool{false, true} {
 		steps := 0
@@ -193,6 +195,7 @@ func endPromoted(t *testing.T, a *apart) {
 // R20: a promotion that is ended before its commit, or whose time is over, opens what it has frozen. What was late of it
 // has no effect, and the next one is a new one.
 func TestR20PromotionThaws(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, a *apart){
 		"ended": func(t *testing.T, a *apart) {
 			ok, err := a.pair.south.EndPromotion(t.Context(), "acct")
@@ -236,6 +239,7 @@ func TestR20PromotionThaws(t *testing.T) {
 // R20: while a promotion is under way nothing that the primary asks for replaces the record: no deletion or new copy, and
 // no planned move.
 func TestR20PromotionExcludesThePrimary(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	_, err := a.pair.south.Promote(t.Context(), "acct")
 	require.NoError(t, err)
@@ -254,6 +258,7 @@ func TestR20PromotionExcludesThePrimary(t *testing.T) {
 
 // R20: a copy that is being made, or of which a range was deleted, is not promoted.
 func TestR20UnwholeCopyIsNotPromoted(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	of := *a.at(t)
 	of.Epoch = 2
@@ -282,6 +287,7 @@ func TestR20UnwholeCopyIsNotPromoted(t *testing.T) {
 // before it was rewound: a south of a former version, which does not rewind the catalog, has to make its copy again. That may
 // be done instead in any case.
 func TestR22FormerPrimaryIsCompared(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		there    evaluated
 		diverged bool
@@ -330,6 +336,7 @@ func TestR22FormerPrimaryIsCompared(t *testing.T) {
 // R19, R20: a former primary that has begun a later epoch of its own meanwhile does not keep the account: the south goes on
 // above that epoch.
 func TestR20EpochIsRaisedAboveTheFormerPrimarys(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	a.cut = true
 	_, err := a.pair.south.Promote(t.Context(), "acct")
@@ -352,6 +359,7 @@ func TestR20EpochIsRaisedAboveTheFormerPrimarys(t *testing.T) {
 // R20: an Adopt that is late, since this location was promoted out of its epoch meanwhile, does not name the epoch of that:
 // the caller, which knows nothing of it yet, would go on above it.
 func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	_, err := a.pair.south.Promote(t.Context(), "acct")
 	require.NoError(t, err)
@@ -389,6 +397,7 @@ func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
 
 // R2: where nobody knows whether a promotion was ended, it is not said to be.
 func TestR2EndOfAPromotionInDoubt(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	_, err := a.pair.south.Promote(t.Context(), "acct")
 	require.NoError(t, err)

@@ -55,6 +55,7 @@ func (b *both) offered(t *testing.T, name geo.Account) catalog.Account {
 // lost was acknowledged, so no cursor and no outbox shows it. It is not the whole copy of the account, and nobody reads it
 // before it is made again.
 func TestR19RangeLostAfterTheOfferIsNoCopy(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, b *both){
 		"nothing": func(*testing.T, *both) {},
 		"rows": func(t *testing.T, b *both) {
@@ -87,6 +88,7 @@ func TestR19RangeLostAfterTheOfferIsNoCopy(t *testing.T) {
 
 // A recovery before the offer is found by the offer, which compares all heads: the move that follows loses nothing.
 func TestR19RangeLostBeforeTheOfferIsCompared(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.shipped(t, "acct")
 	_, err := b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
@@ -128,6 +130,7 @@ func (s *beforeAgain) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Comm
 // R4, R19: the account goes to the other location while the gates of a recovered range are compared. The range is compared
 // again, as one of the secondary: it has lost what the new primary has.
 func TestR19AccountTakenWhileARangeIsCompared(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.shipped(t, "acct")
 	taken := b.offered(t, "acct")
@@ -149,6 +152,7 @@ func TestR19AccountTakenWhileARangeIsCompared(t *testing.T) {
 // streams of the present epoch begin with what both locations had, so an empty copy would look whole to them: they are stopped
 // as lost.
 func TestR19CopyOfAnEarlierEpochIsLost(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	first := b.shipped(t, "acct1")
 	back := *first
@@ -170,6 +174,7 @@ func TestR19CopyOfAnEarlierEpochIsLost(t *testing.T) {
 // R19, R20: the former primary's location was made again from nothing. It follows as one that has diverged, so that an
 // operator can have the copy made there.
 func TestR20FormerPrimaryThatIsEmptyFollows(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	a.cut = true
 	_, err := a.pair.south.Promote(t.Context(), "acct")
@@ -193,6 +198,7 @@ func TestR20FormerPrimaryThatIsEmptyFollows(t *testing.T) {
 // R19, R21: where the other location is lost for good after an offer, the account takes writes again by the word of an operator.
 // If that was false, what was written since diverges, and is found as such.
 func TestR19OfferEndsByAnOperatorsWord(t *testing.T) {
+	t.Parallel()
 	for name, written := range map[string]bool{"true": false, "false": true} {
 		t.Run(name, func(t *testing.T) {
 			b := newBoth(t)
@@ -232,6 +238,7 @@ func TestR19OfferEndsByAnOperatorsWord(t *testing.T) {
 // R18, R19: a stream that fell out of the outbox's budget has left the outbox, and the other location does not have it: it is
 // not drained, so the account is not offered, and stays where it is.
 func TestR19StoppedStreamIsNotDrained(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	_, err := b.north.Create(t.Context(), "acct", nil, nil)
 	require.NoError(t, err)
@@ -277,6 +284,7 @@ func TestR19StoppedStreamIsNotDrained(t *testing.T) {
 
 // R16, R20: where the copy was stopped as lost before the failover, equal heads say nothing: the former primary has more.
 func TestR20StoppedCopyIsNotEqual(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	lost := evaluated(func(tx *ranges.Tx) error {
 		st := geo.Stream{Account: "acct", Epoch: a.at(t).GeoEpoch(), Range: tx.Range(), Lane: 3}
@@ -295,6 +303,7 @@ func TestR20StoppedCopyIsNotEqual(t *testing.T) {
 // R4, R20: a range that was recovered with loss, and whose gates are not compared since, freezes nothing: it may show a copy
 // that is deleted. The promotion waits.
 func TestR20UncomparedRangeIsNotFrozen(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	_, err := a.pair.south.Promote(t.Context(), "acct")
 	require.NoError(t, err)

@@ -55,6 +55,7 @@ func (b *both) requireNothingShipped(t *testing.T, l geo.Location, name geo.Acco
 // An LRS account has gates without numbers at its primary and closed ones at the other location, which
 // knows it without having received anything: its changes leave no hole in any stream (R10).
 func TestR10LRSIsNotShipped(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "alone", Redundancy: catalog.LRS})
 	require.NoError(t, err)
@@ -79,6 +80,7 @@ func TestR10LRSIsNotShipped(t *testing.T) {
 
 // GRS ships as RA-GRS does (R10).
 func TestR10GRSIsShipped(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "hidden", Redundancy: catalog.GRS})
 	require.NoError(t, err)
@@ -90,6 +92,7 @@ func TestR10GRSIsShipped(t *testing.T) {
 // An LRS account needs the other location for its name alone (R8). Once that is reserved the account is
 // complete at its primary; the other location learns it when it is reachable again.
 func TestR8LRSIsAnnouncedLater(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.cut = true
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "alone", Redundancy: catalog.LRS})
@@ -134,6 +137,7 @@ func (reservesOnly) Announce(context.Context, catalog.Account) error { return er
 // A creation that goes on with another redundancy begins again with another epoch, since its gates
 // differ; a complete account is not taken for one of another redundancy.
 func TestCreationChangesRedundancy(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.cut = true
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.RAGRS})

@@ -48,6 +48,7 @@ func (b *both) ship(t *testing.T, name geo.Account) {
 // R19: an offer that was refused is never taken, however late it comes, also while nothing was written since and all heads are
 // as they were. Without the refusal it is taken.
 func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
+	t.Parallel()
 	for _, refused := range []bool{true, false} {
 		b := newBoth(t)
 		_, err := b.north.Create(t.Context(), "acct", nil, nil)
@@ -105,6 +106,7 @@ func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
 // R19: an account that was taken with the former primary's consent does not go to a later epoch where that one is in a higher
 // one: it has changes that no stream has, and no fork record would show them.
 func TestR19PlannedEpochIsNotRaised(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.north.NeverWait()
 	_, err := b.north.Create(t.Context(), "acct", nil, nil)
@@ -141,6 +143,7 @@ func TestR19PlannedEpochIsNotRaised(t *testing.T) {
 // R19, R20: the location that is offered an account has become its primary by an unplanned failover meanwhile. The former
 // primary waits for the call that says where the copy ended, and has nothing that is not there: no copy is made again.
 func TestR20OfferFindsAPromotion(t *testing.T) {
+	t.Parallel()
 	a := newApart(t)
 	a.acknowledged(t)
 	away := &deaf{Peer: linked{a.pair, a.pair.south}}
@@ -179,6 +182,7 @@ func (forgetful) Adopt(context.Context, directory.Taken) error { return nil }
 // nothing of the account, and its copy can be made again, also where that was asked for before. One that follows already, and
 // whose question was late, notices nothing.
 func TestR19FormerPrimaryIsReminded(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"lost", "rebuilt before", "late"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBoth(t)
@@ -269,6 +273,7 @@ func (d during) Adopt(ctx context.Context, t directory.Taken) error {
 // R4, R19: a range of the new primary is recovered with loss while the former one follows. The operation does not end with the
 // steps of before, which that range may have lost: they are made again.
 func TestR19RecoveredFailoverDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	b.takenFrom(t)
 	b.south.SetPeer(during{linked{b.pair, b.north}, func() {

@@ -66,6 +66,7 @@ func (r regained) gate() change.Gate { return r.Leader(geo.FirstRange(geo.Table)
 // than are sent whole are a divergence: the gate stays closed, and the copy has to be made again. A frozen gate is left
 // alone.
 func TestR22RegainIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRegained(t)
 	p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t"}
 	found, err := catalog.Lookup(r.Leader(geo.FirstRange(geo.Catalog)).State(), p.Service, p.Account, p.Container)
@@ -114,6 +115,7 @@ func TestR22RegainIsBounded(t *testing.T) {
 // R22: a catalog that has gone on to another epoch says nothing of the generations that a rewind has to delete: a rebuild has
 // deleted its copy of the containers. Nothing is deleted, and the gate stays closed.
 func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
+	t.Parallel()
 	for number, fails := range map[geo.EpochNumber]error{2: nil, 3: kv.ErrBusy} {
 		r := newRegained(t)
 		lives := r.create("lives")
@@ -131,6 +133,7 @@ func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
 // R22: a gate that a node of a former version has opened, which compares no generations, is a divergence, whenever that was:
 // also after the catalog was rewound. So is one of a range that has claimed nothing.
 func TestR22GateOpenedByAFormerVersionDiverges(t *testing.T) {
+	t.Parallel()
 	for _, claims := range []bool{true, false} {
 		r := newRegained(t)
 		if claims {
@@ -155,6 +158,7 @@ func TestR22GateOpenedByAFormerVersionDiverges(t *testing.T) {
 
 // R22: the keys of a span come in pages, and so do the generations of which it has rows, each once.
 func TestR22KeysOfComeInPages(t *testing.T) {
+	t.Parallel()
 	r := newRegained(t)
 	var want [][]byte
 	stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
@@ -197,6 +201,7 @@ func TestR22KeysOfComeInPages(t *testing.T) {
 
 // R22: that the catalog comes first reaches the present primary, and is an error for one of a former version.
 func TestR22CatalogFirstOverTheLink(t *testing.T) {
+	t.Parallel()
 	out, err := peerAnswerOf(nil, errCatalogLost)
 	require.NoError(t, err)
 	require.NotEmpty(t, out.Code)

@@ -52,6 +52,7 @@ func (p *peer) Prepare(ctx context.Context, a catalog.Account) error { return p.
 // An account whose creation has not ended is not found, neither by itself nor with a container nor
 // in the list, until a second call completes it.
 func TestIncompleteAccountIsNotFound(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d, other := directory.NewDirectory(s, "south"), &peer{away: true}
 	d.SetPeer(other)
@@ -81,6 +82,7 @@ func TestIncompleteAccountIsNotFound(t *testing.T) {
 // What Resolve returns is what the last run of its query found, of the container that was asked for
 // last.
 func TestResolveReturnsTheLastRun(t *testing.T) {
+	t.Parallel()
 	s := &twiceStamp{Stamp: stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)}
 	d, writer := directory.NewDirectory(s, "south"), primary.New(s)
 	d.SetPeer(&peer{})
@@ -119,6 +121,7 @@ func TestResolveReturnsTheLastRun(t *testing.T) {
 // R17: a copy that is deleted after its account was read, and before its container is, has no missing container: the
 // account is read again, whose copy is not complete.
 func TestR17ResolveInADeletedCopy(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a, err := b.north.Create(t.Context(), "acct", nil, nil)
 	require.NoError(t, err)

@@ -78,6 +78,7 @@ func (r *rewinds) numbered() (rows int) {
 // applied those of the turn before. In the end each row was numbered, and no page twice but one whose position was not
 // committed.
 func TestR22RewindGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
 	r := newRewinds(t, 8) // 12,000 rows: three turns.
 	r.fails = 3
 	var err error
@@ -122,6 +123,7 @@ func TestR22RewindGoesOnWhereItWas(t *testing.T) {
 
 // R22: where nothing fails each row of a range is numbered once.
 func TestR22RewindNumbersEachRowOnce(t *testing.T) {
+	t.Parallel()
 	r := newRewinds(t, 4)
 	for i := 0; r.at(t).Operation != nil; i++ {
 		require.Less(t, i, 20)
@@ -134,6 +136,7 @@ func TestR22RewindNumbersEachRowOnce(t *testing.T) {
 // R22: a turn numbers some 16 MiB, however large the payload of the rows of a page is, and the next one goes on with the row
 // behind, in a new process too. A location of a former version does not say where that is: its pages are numbered whole.
 func TestR22RewindIsBoundedByPayload(t *testing.T) {
+	t.Parallel()
 	for _, former := range []bool{false, true} {
 		r := newRewinds(t, 1)
 		r.rowBytes = 1 << 20
@@ -169,6 +172,7 @@ func (p formerPeer) LostRows(ctx context.Context, a catalog.Account, id geo.Rang
 // R22: a rewind does not end before the other location has applied the rows of all ranges: until then its copy is a part. The
 // record says then from which time on the copy is whole (R4).
 func TestR22RewindWaitsForItsLastRows(t *testing.T) {
+	t.Parallel()
 	r := newRewinds(t, 1)
 	r.applied = false
 	for range 10 {

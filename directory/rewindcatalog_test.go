@@ -242,6 +242,10 @@ func (k *catalogs) arrivesThere() {
 // outcome is not known, in new processes. Rows of tables that the south does not have are not sent; those of one that the
 // north has swept are sent all, and no others that did not change.
 func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow under the race detector: one goroutine does nearly all")
+	}
 	b := newBoth(t)
 	for _, at := range []string{"north", "south"} {
 		for _, done := range []bool{false, true} {
@@ -312,6 +316,7 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 // R22: a former primary whose catalog has lost the account, or a range of which has opened its gate before the catalog is
 // rewound, as a node of a former version does, is not rewound.
 func TestR22CatalogIsNotRewoundWhereRowsMayBeMissing(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		there evaluated
 		in    geo.Service

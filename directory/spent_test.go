@@ -12,6 +12,7 @@ import (
 // R21, invariant 8: the witness forgets a claim once it is over, and not before: while its promotion is under way, and
 // while the former primary does not know of it, the claim is what keeps that from its writes.
 func TestR21ClaimsThatAreOverAreReleased(t *testing.T) {
+	t.Parallel()
 	a, p := newWitnessed(t)
 	release := func() {
 		t.Helper()

@@ -139,6 +139,7 @@ func (s *swept) round() (wiped uint64) {
 // again, also where the front end died before it closed the generation. The generation stays closed, and rows
 // of living tables stay. So it is with queues.
 func TestR8SweepAtThePrimary(t *testing.T) {
+	t.Parallel()
 	for _, service := range []geo.Service{geo.Table, geo.Queue} {
 		t.Run(service.String(), func(t *testing.T) { requireSweep(t, newSweptOf(t, service, change.RolePrimary)) })
 	}
@@ -169,6 +170,7 @@ func requireSweep(t *testing.T, s *swept) {
 // R14: at the secondary its catalog alone says what is over: a generation that is not in it yet stays, and nothing
 // is closed there. A record of a deleted generation that was applied late is found by a later round.
 func TestR14SweepAtTheSecondary(t *testing.T) {
+	t.Parallel()
 	s := newSwept(t, change.RoleSecondary)
 	lives, dies := s.create("lives"), s.create("dies")
 	early := keys.Partition{Service: geo.Table, Account: "acct", Container: "early", Generation: keys.Generation{Epoch: 1, Created: 7}, Object: "p"}
@@ -200,6 +202,7 @@ func TestR14SweepAtTheSecondary(t *testing.T) {
 // R7: a sweep that was decided under another epoch of the account than the gate has when it is evaluated does nothing: a
 // copy that began again may hold the generation. Neither does one of an account whose gate is closed.
 func TestR7SweepOfAFormerEpoch(t *testing.T) {
+	t.Parallel()
 	s := newSwept(t, change.RoleSecondary)
 	dies := s.create("dies")
 	s.drop("dies")
@@ -230,6 +233,7 @@ func (s *swept) createAndDrop(name string) {
 // A step looks at few generations and wipes few, and goes on in the next one where it stopped (invariant 8). While
 // the catalog stays as it was, rounds that would find nothing are left out.
 func TestSweepIsPaced(t *testing.T) {
+	t.Parallel()
 	s := newSwept(t, change.RolePrimary)
 	var all []keys.Partition
 	for i := range sweepLooks + 2*sweepWipes {
@@ -260,6 +264,7 @@ func TestSweepIsPaced(t *testing.T) {
 // A sweep that fails, or whose catalog does not answer, is made up for by a later round, and a step does not begin
 // before the commands of the last are answered.
 func TestSweepIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	s := newSwept(t, change.RolePrimary)
 	dies := s.create("dies")
 	s.drop("dies")

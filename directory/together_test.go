@@ -98,6 +98,7 @@ func (w *world) at(t *testing.T, l geo.Location) int {
 // R19: the steps of the moves of many accounts have one group in each range and one call, however many there are, and each
 // account is moved by its own commit. A location of an older program gets the calls one by one.
 func TestR19ManyMovesShareTheirGroups(t *testing.T) {
+	t.Parallel()
 	for _, older := range []bool{false, true} {
 		t.Run(fmt.Sprint("older=", older), func(t *testing.T) {
 			const many = 40
@@ -142,6 +143,7 @@ func TestR19ManyMovesShareTheirGroups(t *testing.T) {
 // Every method that the other location serves is served in a call of several, too: the steps of two accounts that are due
 // at once travel so.
 func TestEveryCallCanBeShared(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	served := calls{}
 	directory.ServePeer(served, link.New(), w.locations[0].directory, nil)

@@ -62,6 +62,7 @@ func update(t *testing.T, d *directory.Directory, name geo.Account, to catalog.R
 // GRS and RA-GRS follow each other at any time, in the account's epoch, as a change that is shipped. The
 // answer waits until the secondary has it, for a while.
 func TestR10GRSAndRAGRS(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	made, err := b.north.Create(t.Context(), "acct", nil, nil)
 	require.NoError(t, err)
@@ -87,6 +88,7 @@ func TestR10GRSAndRAGRS(t *testing.T) {
 // What is refused changes nothing: an unknown account, a primary elsewhere, a second
 // operation, whose error names the first.
 func TestR19UpdateRefused(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	for name, r := range map[geo.Account]catalog.Redundancy{"alone": catalog.LRS, "leaves": catalog.RAGRS} {
 		_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: name, Redundancy: r})
@@ -156,6 +158,7 @@ func (s *stumbling) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Comman
 // and ends in one state: the next epoch, gates without numbers at the primary and closed ones at the other
 // location, empty outboxes, no copy there, one record at both locations and no operation (R10, R13, R19).
 func TestR19LeaveIsResumed(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	failed, runs := 0, 0
 	for _, there := range []bool{false, true} {
@@ -265,6 +268,7 @@ func (b *both) requireLeft(t *testing.T, name geo.Account) {
 // other location has closed its copy: with calls cut and the stream flowing it is not readable there, and
 // no time shown for it covers a write that was not copied (R13).
 func TestR13LeaveIsShipped(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	a, err := b.north.Create(t.Context(), "acct", nil, nil)
 	require.NoError(t, err)
@@ -309,6 +313,7 @@ func TestR13LeaveIsShipped(t *testing.T) {
 // The policy for late changes is a change of the account's row, shipped like every other. An account without a
 // secondary has none, and loses the one that it had.
 func TestWhenLate(t *testing.T) {
+	t.Parallel()
 	b := newBoth(t)
 	made, err := b.north.Create(t.Context(), "acct", nil, nil)
 	require.NoError(t, err)

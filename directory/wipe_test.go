@@ -29,6 +29,7 @@ func holdsCopy(t *testing.T, s *stamp.Stamp) bool {
 // later one has come, where the copy of that very epoch has begun, or where the location is the account's primary, or
 // was. What is not deleted keeps its gate (R7, R8, R19; table).
 func TestR19WipeCopy(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d, table := NewDirectory(s, "north"), geo.FirstRange(geo.Table)
 	epoch := func(n geo.EpochNumber, l geo.Location) geo.Epoch { return geo.Epoch{Number: n, Location: l} }
@@ -99,6 +100,7 @@ func (c closes) Evaluate(tx *ranges.Tx) error {
 // generation's rows once its copy was deleted: else it would skip them silently. Other accounts keep what is closed, and
 // so does the account's primary.
 func TestR20WipedCopyHasNothingClosed(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d, table := NewDirectory(s, "north"), geo.FirstRange(geo.Table)
 	other := copyRow
@@ -133,6 +135,7 @@ func (c reopens) Evaluate(tx *ranges.Tx) error {
 // A wipe keeps the account's record and the highest epoch of its name, and deletes its containers from the
 // catalog (R8).
 func TestR8WipeKeepsTheRecord(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d := NewDirectory(s, "north")
 	catalogRange := geo.FirstRange(geo.Catalog)
@@ -155,6 +158,7 @@ func TestR8WipeKeepsTheRecord(t *testing.T) {
 
 // A wipe that another node's leader evaluates is the one that was sent, and the sender learns which gate was there.
 func TestWipeTravels(t *testing.T) {
+	t.Parallel()
 	sent := &wipe{account: "acct", gate: change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}, Role: change.RoleSecondary, Open: true}}
 	decoded, err := Commands()[sent.Kind()](sent.Encode())
 	require.NoError(t, err)
@@ -173,6 +177,7 @@ func TestWipeTravels(t *testing.T) {
 
 // The record of an account that its primary still holds is never taken for a copy, whatever is announced.
 func TestR19LeaveIsNotForThePrimary(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d := NewDirectory(s, "north")
 	here := catalog.Account{Name: "acct", Redundancy: catalog.LRS, Primary: "south", Epoch: 1, Created: 2, Active: true}

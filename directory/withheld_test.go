@@ -12,6 +12,7 @@ import (
 // R22: the streams of an epoch that began here are withheld until the former primary has followed, or takes them to be rewound;
 // those of an account that has become the other location's for good. The catalog's are not.
 func TestR22Withheld(t *testing.T) {
+	t.Parallel()
 	const cat, data geo.RangeID = 1, 3
 	taken := func(op catalog.Operation) *catalog.Operation {
 		op.Kind = catalog.OperationTaken

@@ -15,6 +15,7 @@ import (
 // R17: a row that cannot be decoded is named by the count and by the step of an image that come to it: neither goes on
 // behind it, since the copy would lack it.
 func TestR17UndecodableRowIsNamed(t *testing.T) {
+	t.Parallel()
 	stamp, blob := stamptest.New(t, "north", geo.Blob), route.First().Service(geo.Blob)[0]
 	p, epoch := New(stamp), geo.Epoch{Number: 2, Location: "north"}
 	of := keys.Partition{Service: geo.Blob, Account: "acct", Container: "c", Object: "photo.png", Generation: keys.Generation{Epoch: 1, Created: 5}}
@@ -35,6 +36,7 @@ func TestR17UndecodableRowIsNamed(t *testing.T) {
 // R17: rows are counted in steps as short as those of an image, each row once, at the leader of the range, and those of
 // other accounts are not. A count changes nothing, and crosses between nodes as it is.
 func TestR17CountIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	for n := range 3 {
 		for r := range 100 {

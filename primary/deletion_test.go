@@ -25,6 +25,7 @@ func batch(t *testing.T, ops ...tables.Op) *tables.Batch {
 // of blobs and their dead rows, of messages, of tables and containers, the clearing of a queue, and the closing of a
 // generation (table).
 func TestR2Deletions(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		w       services.Write
 		deletes bool

@@ -26,6 +26,7 @@ func (s inDoubt) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command)
 
 // R2: a command whose outcome is not known may be evaluated at any later moment: what it sets is not looked at.
 func TestR2ResultsOfACommandInDoubt(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	w.set(w.partition("c", 1), "value", 1, 2, 3)
 	w.gate(2, true)

@@ -15,6 +15,7 @@ import (
 // that read the directory before the epoch rose must not make a generation that is older than one
 // that was deleted in the new epoch: the other location would drop every record of it.
 func TestR8GenerationTakesTheEpochOfTheGate(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)
 	catalogRange := geo.FirstRange(geo.Catalog)
 	open := func(epoch geo.EpochNumber) {

@@ -131,6 +131,7 @@ func (w *imaged) rows() map[string]string {
 // empty and applies the streams of the epoch is equal to the rows in the end. Rows of a generation that is closed
 // are left out. A restart does not begin the image again.
 func TestR17ImageWhileClientsWrite(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	others := keys.Partition{Service: geo.Table, Account: "acctt", Container: "t", Object: "p"} // Behind acct in the order of keys.
 	for n := range 12 {
@@ -179,6 +180,7 @@ func TestR17ImageWhileClientsWrite(t *testing.T) {
 // R17: an image is applied once the other location has acknowledged all that was numbered when it came to the end.
 // What is numbered later is none of it. A stream that is stopped is not applied.
 func TestR17ImageIsApplied(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	for n := range 4 {
 		w.set(w.partition("t", n), "v", 1)
@@ -209,6 +211,7 @@ func TestR17ImageIsApplied(t *testing.T) {
 // R17, R18: an image waits while the outbox holds more of the account than it may, and goes on when that is
 // acknowledged. In another epoch it begins again, and only where the range numbers the account's changes.
 func TestR17ImageIsHeld(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	for n := range 6 {
 		w.set(w.partition("t", n), string(bytes.Repeat([]byte("x"), 1<<20)), 1)
@@ -241,6 +244,7 @@ func TestR17ImageIsHeld(t *testing.T) {
 // R17: clients that always keep more on its way than an image may do not stop it: a step follows whenever as much was
 // acknowledged. While nothing is, it waits.
 func TestR17ImageBesideBusyClients(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")
 	}
@@ -283,6 +287,7 @@ func TestR17ImageBesideBusyClients(t *testing.T) {
 
 // R18: payload that waits counts too. It may be large where the records that name it are small.
 func TestR18ImageIsHeldByPayload(t *testing.T) {
+	t.Parallel()
 	var b ImageBounds
 	require.False(t, b.isAhead(change.Volume{Bytes: imageAheadMax, Payload: imageAheadPayloadMax}))
 	require.True(t, b.isAhead(change.Volume{Bytes: imageAheadMax + 1}))
@@ -308,6 +313,7 @@ func TestR18ImageIsHeldByPayload(t *testing.T) {
 
 // A step travels to the leader's node, and its outcome back. Bytes that are none are refused.
 func TestImageTravels(t *testing.T) {
+	t.Parallel()
 	here := &image{service: geo.Blob, account: "acct", epoch: geo.Epoch{Number: 3, Location: "north"}}
 	var there *image
 	for _, counted := range []*change.ImageSize{{}, {Rows: 1, Bytes: 2, Payload: 3}, nil} {
@@ -338,6 +344,7 @@ func TestImageTravels(t *testing.T) {
 // An image keeps what was counted when it began, until it has come to the end: then it has what it came to. One that
 // has not begun makes no step, and one that has begun does not begin again.
 func TestR17ImageIsCounted(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	for n := range 3 {
 		w.set(w.partition("t", n), "value", 1, 2)
@@ -377,6 +384,7 @@ func TestR17ImageIsCounted(t *testing.T) {
 // R17: a step keeps to the bytes that it is given, of rows and payload together, but takes a row at least. What it took
 // is what the image gained.
 func TestR17StepIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	for n := range 5 {
 		w.set(w.partition("t", n), string(bytes.Repeat([]byte("x"), 1000)), 1)
@@ -403,6 +411,7 @@ func TestR17StepIsBounded(t *testing.T) {
 // R16, R17: an image leaves out the lanes whose streams have forked, and those that are being settled: each is compared as a
 // whole. Behind the base of a settlement a row of the image would undo what the secondary alone has.
 func TestR16ImageLeavesForkedLanes(t *testing.T) {
+	t.Parallel()
 	w := newImaged(t)
 	for n := range 8 {
 		w.set(w.partition("t", n), "v", 1)

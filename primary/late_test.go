@@ -38,6 +38,7 @@ func (c *counted) Submit(context.Context, geo.RangeID, ranges.Command) error {
 // Writes of an account whose changes are late are delayed or refused, before they are submitted; those of other
 // accounts and services are not.
 func TestLateWrites(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &counted{Routed: routed{}}
 		p := New(s)
@@ -93,6 +94,7 @@ func (w *writeOf) Partition() keys.Partition {
 // slowed accounts together, have so many of them at once; one more is refused at once, and is done nothing
 // with. The other accounts' writes go on, and places that end are free again, given up ones too.
 func TestR18SlowedWritesAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New(&counted{Routed: routed{}})
 		late := map[Written]Late{}
@@ -155,6 +157,7 @@ func TestR18SlowedWritesAreBounded(t *testing.T) {
 
 // What a committed write has left over is not held: its client waits for it, and would take the write to have failed.
 func TestLateRemainder(t *testing.T) {
+	t.Parallel()
 	s := &counted{Routed: routed{}}
 	p := New(s)
 	p.SetLate(map[Written]Late{{"acct", geo.Blob}: {Refuse: true}}, func(bool) {})

@@ -24,6 +24,7 @@ import (
 // generation of table t. Gate and generation decide what a write sees, whether it changes
 // anything and whether it is numbered.
 func TestWrite(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := stamptest.New(t, "north", geo.Table)
 		r := &rig{stamp: s, primary: New(s)}
@@ -134,6 +135,7 @@ func (w *write) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, erro
 
 // The command that closes a generation is the same at the node that leads.
 func TestCloseGenerationTravels(t *testing.T) {
+	t.Parallel()
 	sent := closeGeneration{key: []byte("key")}
 	var got ranges.Portable
 	got, err := Commands()[sent.Kind()](sent.Encode())

@@ -84,6 +84,7 @@ func key(p keys.Partition, row string) []byte { return append(p.Append(nil), row
 // it sets what the primary holds when it is evaluated, and deletes what the primary does not hold. It
 // changes nothing at the primary, and repeated it is one more record.
 func TestR11RepairIsAnOrdinaryChange(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p, other := tablePartition("p"), tablePartition("other")
 	r.set(p, change.Op{Row: []byte("a"), Value: []byte("old")}, change.Op{Row: []byte("b"), Value: []byte("1")})
@@ -113,6 +114,7 @@ func TestR11RepairIsAnOrdinaryChange(t *testing.T) {
 // R7: nothing is repaired but under the gate of the epoch in which the rows were compared, by the primary,
 // and while changes are shipped. Nor are rows that the other location should not have named.
 func TestR7RepairUnderItsGateAlone(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p := tablePartition("p")
 	r.set(p, change.Op{Row: []byte("a"), Value: []byte("1")})
@@ -136,6 +138,7 @@ func TestR7RepairUnderItsGateAlone(t *testing.T) {
 
 // R8: rows of a generation that was closed meanwhile are left alone.
 func TestR8RepairOfAClosedGeneration(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p := tablePartition("p")
 	r.set(p, change.Op{Row: []byte("a"), Value: []byte("1")})
@@ -148,6 +151,7 @@ func TestR8RepairOfAClosedGeneration(t *testing.T) {
 // R3: the record of a repaired row names the payload of the row, so that it is sent, too. A row whose
 // payload is not at the leader waits; one that cannot be read is left as the secondary has it.
 func TestR3RepairNamesPayload(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	name := blobs.Name{Account: "acct", Container: "c", Generation: keys.Generation{Epoch: 1, Created: 7}, Blob: "b"}
 	data := bytes.Repeat([]byte("x"), 40<<10)
@@ -177,6 +181,7 @@ func TestR3RepairNamesPayload(t *testing.T) {
 // R3: while the copy of an account is made again, a write names all payload of the rows that it sets, since the copy may
 // lack what was written before (R17); afterwards, and in a container of the epoch, only what is new.
 func TestR3WriteNamesPayloadThatACopyLacks(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	ref := extent.NewRef(extent.ChunkID{1}, bytes.Repeat([]byte("x"), 40<<10))
 	require.NoError(t, r.PutChunk(t.Context(), ref, bytes.Repeat([]byte("x"), 40<<10)))
@@ -210,6 +215,7 @@ func TestR3WriteNamesPayloadThatACopyLacks(t *testing.T) {
 // R3: what clients wrote in the epoch of a copy before changes had numbers is not in the copy either, until the image has
 // come to it. So it is with what they wrote while the stream of a blob was forked, until that is settled (R16).
 func TestR3WriteNamesPayloadWithoutNumbers(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	blobRange, epoch := route.First().Service(geo.Blob)[0], geo.Epoch{Number: repairEpoch.Number + 1, Location: "north"}
 	gate := change.Gate{Epoch: epoch, Role: change.RolePrimary, Open: true}
@@ -280,6 +286,7 @@ func (n numbers) Evaluate(tx *ranges.Tx) error {
 // A repair that is larger than its bound does the first rows, and leaves the others for later; a record
 // holds a part of a large partition, and each row as it is.
 func TestRepairIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p := tablePartition("p")
 	var rows [][]byte
@@ -319,6 +326,7 @@ func TestRepairIsBounded(t *testing.T) {
 // R22: a rewind ends after the command that reaches its bytes, and says how many rows it has numbered; without a bound it
 // numbers all.
 func TestR22RewindIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p := tablePartition("p")
 	var rows [][]byte
@@ -341,6 +349,7 @@ func TestR22RewindIsBounded(t *testing.T) {
 
 // The command and its result are the same at the node that leads; bytes that are none are refused.
 func TestRepairTravels(t *testing.T) {
+	t.Parallel()
 	p := tablePartition("p\x00\xff")
 	sent := &Repair{Account: "acct", Service: geo.Table, Epoch: repairEpoch, Keys: [][]byte{key(p, "\xff\x00"), key(p, "")}}
 	got, err := Commands()[sent.Kind()](sent.Encode())
@@ -365,6 +374,7 @@ func TestRepairTravels(t *testing.T) {
 
 // Submit's error is the repair's.
 func TestRepairFails(t *testing.T) {
+	t.Parallel()
 	_, _, err := New(failing{}).Repair(t.Context(), 1, &Repair{})
 	require.ErrorIs(t, err, errFailed)
 }

@@ -87,6 +87,7 @@ func unitOf(p keys.Partition, row string, rows ...TakeRow) TakeUnit {
 // group. One that a client has written since the base stays, whatever it was before; what is the same needs nothing; a
 // repetition changes nothing.
 func TestR16TakeOfEntities(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p := tablePartition("p")
 	op := func(row, value string) change.Op { return change.Op{Row: []byte(row), Value: []byte(value)} }
@@ -121,6 +122,7 @@ func TestR16TakeOfEntities(t *testing.T) {
 
 // R16: nothing is taken but for the settlement that the units were read for, and no row but of its stream.
 func TestR16TakeIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p := tablePartition("p")
 	r.set(p, change.Op{Row: []byte("a"), Value: []byte("1")})
@@ -164,6 +166,7 @@ func TestR16TakeIsRefused(t *testing.T) {
 // a recovery with loss has taken back here, with the knowledge of what it wrote. Nor is what it had at a record that is
 // deleted here since.
 func TestR16TakeIsOfARecordOfTheStream(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	p := tablePartition("p")
 	st, base := r.taking(p)
@@ -202,6 +205,7 @@ func (c trims) Evaluate(tx *ranges.Tx) error { return tx.Trim(c.st, c.n) }
 // R3, R16: a blob is taken whole or not at all, once its payload is at the node that evaluates; what it was is kept
 // with its payload. A blob of which a client has written any row since stays with all its rows.
 func TestR16TakeOfBlobs(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	name := blobs.Name{Account: "acct", Container: "c", Generation: keys.Generation{Epoch: 1, Created: 7}, Blob: "b"}
 	p := name.Partition()
@@ -249,6 +253,7 @@ func TestR16TakeOfBlobs(t *testing.T) {
 // the same reason no repair sends rows of a blob that may still be taken, of `verify --repair` neither. What clients have written,
 // and what is the same in both, may be sent.
 func TestR16BlobsAreTakenWholeOrSent(t *testing.T) {
+	t.Parallel()
 	r := newRepairs(t)
 	blob := func(name string) keys.Partition {
 		p := tablePartition(name)

@@ -28,6 +28,7 @@ import (
 // TestApply runs testdata: the stamp south applies batches of records of north. Gate, catalog and
 // payload decide the outcome of each record, the cursors and the rows.
 func TestApply(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata/apply", func(t *testing.T, path string) {
 		r := &rig{t: t, clock: &clock.Shifted{}, began: time.Now(), hashes: map[string]geo.Hash{}}
 		r.stamp = stamptest.NewAt(t, r.clock, "south", geo.Catalog, geo.Table)

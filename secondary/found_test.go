@@ -22,6 +22,7 @@ import (
 // deletes is kept over as many groups as that takes, since one of more than 16 MiB is never committed, and the
 // range would stand for good. The record is applied by the group that keeps the last of it, and nothing before.
 func TestR16FoundIsKeptInParts(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")
 	}
@@ -30,6 +31,7 @@ func TestR16FoundIsKeptInParts(t *testing.T) {
 
 // R16: what a row costs in the entry besides its bytes counts too: very many small ones are also too much for one.
 func TestR16FoundOfSmallRowsIsKeptInParts(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")
 	}

@@ -15,6 +15,7 @@ import (
 // Commands and results of a node of the version before, in the same location, are read as what they meant: a batch and
 // its outcomes, and a stop (mixed versions, docs/upgrade.md).
 func TestGoldenCommandsAreRead(t *testing.T) {
+	t.Parallel()
 	sent := &apply{b: batch(t, true)}
 	outcomes := &apply{b: batch(t, true)}
 	o := outcomes.b

@@ -42,6 +42,7 @@ func batch(t testing.TB, closed bool) *receive.Batch {
 // A batch that is sent to the leader's node arrives unchanged, and so do its outcomes on the way
 // back. Outcomes that do not fit the batch are refused and change nothing.
 func TestBatchTravels(t *testing.T) {
+	t.Parallel()
 	for _, closed := range []bool{false, true} {
 		here := &apply{b: batch(t, closed)}
 		there, err := parseBatch(here.Encode())
@@ -67,6 +68,7 @@ func TestBatchTravels(t *testing.T) {
 // A record that the leader's node cannot decode, such as one of a later version, fails no batch: the
 // others are evaluated, and its own outcome comes back (R11).
 func TestR11UndecodableRecordTravels(t *testing.T) {
+	t.Parallel()
 	for _, later := range []bool{false, true} {
 		here := &apply{b: batch(t, true)}
 		bad := here.b.Records[0]
@@ -90,6 +92,7 @@ func TestR11UndecodableRecordTravels(t *testing.T) {
 // Nor does a closed record that the leader's node cannot decode for its version: the records are evaluated, and
 // it is not taken (R11).
 func TestR11LaterClosedRecordTravels(t *testing.T) {
+	t.Parallel()
 	here := &apply{b: batch(t, true)}
 	sent := here.Encode()
 	sent[len(sent)-len(change.AppendClosed(nil, here.b.Closed))] = 2
@@ -113,6 +116,7 @@ func TestR11LaterClosedRecordTravels(t *testing.T) {
 
 // A stop that is sent to the leader's node arrives unchanged. Bytes that are none are refused.
 func TestR16StopTravels(t *testing.T) {
+	t.Parallel()
 	here := &stop{
 		stream: geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 3, Location: "north"}, Range: 2, Lane: 7},
 		why:    change.Stop{Reason: change.StopLost, There: geo.Head{Seq: 9, Hash: 0x99}},

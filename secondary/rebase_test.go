@@ -27,6 +27,7 @@ func (f staged) Evaluate(tx *ranges.Tx) error {
 // R16: a base is taken for the cursor that it was offered to alone, and only by the secondary of its epoch, from a record
 // that sets nothing, of a time and an incarnation that may be taken. Stops that no settlement ends stay.
 func TestR16BaseIsForOneCursor(t *testing.T) {
+	t.Parallel()
 	south := stamptest.New(t, "south", geo.Catalog)
 	id := geo.FirstRange(geo.Catalog)
 	m := func() *ranges.Machine { return south.Leader(id).Machine }

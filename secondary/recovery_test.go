@@ -322,6 +322,7 @@ func (w *twin) step(loss, floor bool) {
 // that differs is stopped, and no other is; also when its clock forgets what it promised, except that
 // then what was served before counts as a fork too.
 func TestR16ForksAreFoundByTheReceiverAlone(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog)
 	n := 0
 	for _, c := range []struct {

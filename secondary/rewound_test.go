@@ -19,6 +19,7 @@ import (
 // that is over there waits, and is not left out: it may live at the present primary. One of a container that is over by the
 // catalog that is rewound is left out.
 func TestR22RecordWaitsForTheCatalogToBeRewound(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Catalog, geo.Table)
 	cat, id := geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table)
 	applier := NewApplier(s, route.First())
@@ -99,6 +100,7 @@ func (c *goesOn) Gate(geo.Account) (change.Gate, error) { return change.Gate{}, 
 // R14, R22: where the catalog was rewound after the container was looked up, and before the claim was, the container is looked
 // up again: what the first look saw is that of the lost changes.
 func TestR22ContainerIsLookedUpOnceItIsRewound(t *testing.T) {
+	t.Parallel()
 	of := catalog.Container{Version: 1, Name: "t", Epoch: 1, Created: 10, Modified: 10}
 	lives, err := json.Marshal(of)
 	require.NoError(t, err)

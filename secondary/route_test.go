@@ -29,6 +29,7 @@ func (routed) Replica(geo.RangeID) *ranges.Range { return nil }
 // R14: the records of a source range go to the range here that holds its keys, whatever its id. If there is no such
 // range, because several hold parts of them, nothing is applied.
 func TestR14SourceRangeIsRouted(t *testing.T) {
+	t.Parallel()
 	whole := route.First().Service(geo.Table)[0]
 	at := string(keys.AppendAccount(nil, geo.Table, "m"))
 	left, right := whole, whole

@@ -352,6 +352,7 @@ func (w *settling) found(row string) (out [][]byte) {
 // there; each value that it alone had is in its lost-and-found once it is overwritten; and once the ends answer
 // each other the settlement ends.
 func TestR16SettleInterleaved(t *testing.T) {
+	t.Parallel()
 	north, south := stamptest.New(t, "north", geo.Catalog), stamptest.New(t, "south", geo.Catalog)
 	id := geo.FirstRange(geo.Catalog)
 	n := 0

@@ -13,6 +13,7 @@ import (
 // R13, R16: a stream of a former epoch is not stopped, for whatever reason: the gate has dropped it, and nothing would end
 // the stop. One of the present epoch is.
 func TestR16FormerEpochIsNotStopped(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Table)
 	id := geo.FirstRange(geo.Table)
 	gate := change.Gate{Epoch: geo.Epoch{Number: 2, Location: "north"}, Role: change.RoleSecondary, Open: true}

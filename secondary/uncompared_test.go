@@ -17,6 +17,7 @@ import (
 // of which the source knows nothing any more. That is no fork: until the gates are compared no closed record is taken,
 // and no time is shown. The gate of the epoch drops them.
 func TestR16ForgottenStreamIsNoFork(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "south", geo.Table)
 	id := geo.FirstRange(geo.Table)
 	applier := NewApplier(s, route.First())

@@ -10,6 +10,7 @@ import (
 // Get and Set Container ACL (protocol/blob.md C5, C6): letters are stored in their order, the tag changes with them, and
 // what is refused changes nothing.
 func TestACL(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	const acl, none = "/cont?restype=container&comp=acl", `<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers />`
 	policy := func(letters string) []byte {

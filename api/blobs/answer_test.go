@@ -56,6 +56,7 @@ func (r *rig) serveDirectly(ctx context.Context, w http.ResponseWriter, path str
 // first they make the pages of the others short, which still page to the end, and then
 // others of their account wait, until their time is over.
 func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	const windows = 16
 	r := newRig(t, func(o *Options) { o.AnswersBytesMax = windows * protocol.WindowBytes })
 	const blobsMade = 150
@@ -116,6 +117,7 @@ func TestAnswersAreBounded(t *testing.T) {
 // A download that finds the answers full goes on in small parts, and gives back what it
 // took however it ends; a block list counts too.
 func TestDownloadsAreBounded(t *testing.T) {
+	t.Parallel()
 	const windows = 8
 	r := newRig(t, func(o *Options) { o.AnswersBytesMax = windows * protocol.WindowBytes })
 	body := content(1<<20, 1)
@@ -155,6 +157,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 // and delimiter, upper case and lower; names are compared with case, so that no container
 // begins with a capital.
 func TestListingsPage(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	names := []string{"A/1", "A/2", "Ab", "a/1", "a/2", "aB", "ab", "b"} // In order.
 	for _, name := range names {
@@ -204,6 +207,7 @@ func TestListingsPage(t *testing.T) {
 // A read whose client has left ends before it looks at anything; within a page see
 // TestListIsBounded of services/blobs.
 func TestReadEndsWithItsClient(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for i := range 300 {
 		require.Equal(t, http.StatusCreated, r.put(fmt.Sprintf("/cont/%04d", i), nil).status)

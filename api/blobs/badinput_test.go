@@ -15,6 +15,7 @@ const noLease = "c0ffee00-0000-4000-8000-000000000001"
 
 // Whatever is refused says so with status and code, and the blob that was there stays.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.BodyBytesMax = 100_000 })
 	r.put("/cont/b", []byte("old"))
 	r.handler.o.BodyBytesMax = 0
@@ -323,6 +324,7 @@ func detailsOf(code string) []string {
 // A body that is not what its headers say changes nothing, inline or in chunks: shorter
 // than its Content-Length, without one (411), or stalled until the request's time ends.
 func TestBrokenBodies(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.put("/cont/b", []byte("old"))
 	before := r.state()
@@ -369,6 +371,7 @@ func TestBrokenBodies(t *testing.T) {
 // A range that is none is as if it were not there (protocol/blob.md 8.1), in x-ms-range even
 // where Range is good; one that ends before it begins, and several, are none.
 func TestIgnoredRanges(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.put("/cont/b", []byte("123456789"))
 	for _, text := range []string{"bytes=-2", "bytes=2-1", "bytes=0-1,3-4", "bytes=a-b", "bytes=", "bytes", "items=0-1", "bytes=0x0-1", "bytes=1 -2", "Bytes=0-1", "0-1"} {
@@ -386,6 +389,7 @@ func TestIgnoredRanges(t *testing.T) {
 
 // A header that came twice is refused, where it would have to be chosen from.
 func TestRepeatedHeaders(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	before := r.state()
 	for _, header := range []string{"x-ms-blob-type: BlockBlob", "x-ms-access-tier: Hot", "Content-MD5: " + md5Of(nil), "x-ms-lease-id: " + noLease, "x-ms-version: " + testVersion} {
@@ -400,6 +404,7 @@ func TestRepeatedHeaders(t *testing.T) {
 // Metadata of one name in two cases is refused (protocol/blob.md 19.2). Before 2009-09-19 a
 // name need not be an identifier, and is listed as what no element can be called.
 func TestMetadataNames(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	before := r.state()
 	require.Contains(t, apitest.Raw(t, r.url, "PUT /acct/cont/b HTTP/1.1\r\nHost: x\r\nx-ms-version: "+testVersion+
@@ -413,6 +418,7 @@ func TestMetadataNames(t *testing.T) {
 // An account that is addressed as a container learns that its restype is wrong, whatever
 // the comp.
 func TestAccountAsContainer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, path := range []string{"/?restype=container", "/?restype=container&comp=list", "/?comp=metadata&restype=Container"} {
 		a := r.do(http.MethodGet, path, nil)

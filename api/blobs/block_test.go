@@ -76,6 +76,7 @@ func (r *rig) blocks(path, kind string) (committed, uncommitted []string, a answ
 // read whole and by ranges that cross them, and edited by a list that names old and
 // new ones.
 func TestBlocks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	parts := [][]byte{content(100, 1), content(16<<10+1, 2), content(2<<20+3, 3), content(5, 4)}
 	first := r.put("/cont/b", []byte("old"))
@@ -171,6 +172,7 @@ func (r *rig) rows(path string) int {
 // Blocks without a commit are no blob: reads say so, a listing shows it where it is
 // asked for, it can be deleted, and after a week it is gone.
 func TestUncommittedBlob(t *testing.T) {
+	t.Parallel()
 	manual := clock.NewManual(time.Now())
 	r := newRig(t, func(o *Options) { o.Clock = manual })
 	r.put("/cont/a", nil)
@@ -209,6 +211,7 @@ func TestUncommittedBlob(t *testing.T) {
 
 // The hashes an answer of blocks has go by version and by what was sent.
 func TestBlockHashes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	body := []byte("123456789")
 	const crc = "iJh5CoYUi64="
@@ -233,6 +236,10 @@ func TestBlockHashes(t *testing.T) {
 
 // Bodies over the limit of the version are 413 with the limit, before they are read.
 func TestBodyLimits(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow under the race detector: one goroutine does nearly all")
+	}
 	r := newRig(t, nil)
 	for _, c := range []struct {
 		version, query string
@@ -256,6 +263,7 @@ func TestBodyLimits(t *testing.T) {
 // A blob that is replaced, and whose blocks are dropped, while it is read breaks off
 // short of its Content-Length; the bytes that were sent are of the old state.
 func TestReplacedWhileRead(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	var want []byte
 	var ids []string
@@ -335,6 +343,10 @@ func (o *overtaking) Write(ctx context.Context, w services.Write) error {
 // newer block; one that is overtaken every time is refused as busy, and changed
 // nothing.
 func TestOvertaken(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow under the race detector: one goroutine does nearly all")
+	}
 	var w *overtaking
 	r := newRig(t, func(o *Options) {
 		w = &overtaking{Writer: o.Writer}

@@ -14,6 +14,7 @@ import (
 // R17: no read at `-secondary` finds nothing where a later epoch has deleted the copy while it was under way, and neither
 // does one under the primary's name at a location that was the primary when the read began.
 func TestR17ReadsOfADeletedCopy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	require.Equal(t, http.StatusCreated, r.do(http.MethodPut, "/cont/blob", []byte("data"), "x-ms-blob-type", "BlockBlob").status)
 	reads := []string{

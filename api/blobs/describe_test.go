@@ -10,6 +10,7 @@ import (
 // Metadata and properties of a blob are replaced as a whole, each without the other
 // and without the payload; every write moves the ETag, and conditions see the newest.
 func TestDescribeBlob(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	body := content(40_000, 1)
 	first := r.put("/cont/b", body, "x-ms-meta-old", "1", "x-ms-blob-content-type", "text/x", "x-ms-blob-content-language", "de")
@@ -58,6 +59,7 @@ func TestDescribeBlob(t *testing.T) {
 // not sent a type that was guessed; an MD5 is stored unchecked, of any length, by it and
 // by Put Block List (protocol/blob.md B5, 18.3).
 func TestUncheckedProperties(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	require.Equal(t, http.StatusCreated, r.put("/cont/b", []byte("<html>"), "x-ms-blob-content-type", "text/x").status)
 	for _, sum := range []string{"", "AQIDBA==", md5Of([]byte("another")), "AA==", repeat("AAAA", 20)} {
@@ -86,6 +88,7 @@ func TestUncheckedProperties(t *testing.T) {
 // Metadata of a container is replaced as a whole; the blobs in it stay, and its ETag
 // moves.
 func TestDescribeContainer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.put("/cont/b", []byte("kept"))
 	before := r.get("/cont?restype=container")

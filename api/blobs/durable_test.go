@@ -21,6 +21,7 @@ import (
 // unsynced data leaves the chunks on all three nodes: each node's extents are cloned at
 // that moment, opened alone, and every byte is read from them.
 func TestAcknowledgedPayloadSurvivesOnEveryNode(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range 8 {

@@ -19,6 +19,7 @@ import (
 
 // Which bytes a Range header asks for, by table (protocol/blob.md 8.1).
 func TestParseSpan(t *testing.T) {
+	t.Parallel()
 	whole := span{0, 100, false}
 	for text, want := range map[string]span{
 		"": whole, "bytes=0-99": {0, 100, true}, "bytes=0-0": {0, 1, true}, "bytes=5-": {5, 100, true}, "bytes=99-": {99, 100, true},
@@ -45,6 +46,7 @@ func TestParseSpan(t *testing.T) {
 // Ranges across chunk and buffer edges give the bytes of the body, as 206 with the
 // total, and their hashes when asked for.
 func TestRanges(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, n := range []int{100, 3<<20 + 7} {
 		body := content(n, 3)
@@ -79,6 +81,7 @@ func TestRanges(t *testing.T) {
 // Conditions of reads: 304 keeps the tag and has no body, 412 wins over it, a missing
 // blob over both.
 func TestReadConditions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	tag := r.put("/cont/b", []byte("x")).header.Get("ETag")
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -101,6 +104,7 @@ func TestReadConditions(t *testing.T) {
 
 // A blob that is overwritten or deleted while it is read is read to its end as it was.
 func TestReadThroughOverwrite(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	old := content(4<<20, 1)
 	for name, change := range map[string]func() int{
@@ -126,6 +130,7 @@ func TestReadThroughOverwrite(t *testing.T) {
 // Payload that cannot be read is an error while nothing was sent, and a broken answer
 // after: never other bytes, and never a whole one.
 func TestReadFails(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	body := content(4<<20, 1)
 	r.put("/cont/b", body)
@@ -148,6 +153,7 @@ func TestReadFails(t *testing.T) {
 // The life of a container: its properties by GET and HEAD, the rest of its name after
 // a deletion, and no blob of a deleted one.
 func TestContainer(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	a := r.do(http.MethodPut, "/other?restype=container", nil, "x-ms-meta-Color", "blue")
 	require.Equal(t, http.StatusCreated, a.status)
@@ -171,6 +177,7 @@ func TestContainer(t *testing.T) {
 
 // Delete Blob answers 202 and leaves nothing.
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	tag := r.put("/cont/b", []byte("x")).header.Get("ETag")
 	a := r.do(http.MethodDelete, "/cont/b", nil, "If-Match", tag, "x-ms-delete-snapshots", "include")
@@ -183,6 +190,7 @@ func TestDelete(t *testing.T) {
 // What is no condition is ignored where a client has no value for it, and a date that a read cannot parse. A write is not
 // let through by an If-Match without a tag, and refuses a date that it cannot parse (docs/DIVERGENCE.md).
 func TestNoConditions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	conditions := []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 	created := r.put("/cont/b", []byte("x")).header.Get("ETag")

@@ -15,6 +15,7 @@ type fault struct{ name, value, code string }
 // is not built, what it alone has, then the groups of headers, then the body, then the names.
 // Each request has all faults of an operation that are left, and is answered with the first.
 func TestOrderOfChecks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.BodyBytesMax = 10 })
 	var (
 		snapshot   = fault{"?snapshot", "x", "NotImplemented"}
@@ -97,6 +98,7 @@ func TestOrderOfChecks(t *testing.T) {
 
 // A header that the row of an operation does not take is not read, be it well-formed or not.
 func TestUntakenHeadersAreNotRead(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	bad := []string{"If-Match", `"a","b"`, "If-Modified-Since", "x", "x-ms-access-tier", "x", "x-ms-blob-content-md5", "x"}
 	conditions := bad[:4]

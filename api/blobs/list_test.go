@@ -92,6 +92,7 @@ const listPath = "/cont?restype=container&comp=list"
 // A listing says of a blob what Get Blob Properties says, in the elements of the
 // version asked with.
 func TestListBlobsProperties(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	body := content(50_000, 1)
 	put := r.put("/cont/dir/b%20%26%3C1", body, "x-ms-meta-One", "<1>", "x-ms-meta-two", "", "x-ms-blob-content-type", "text/x", "x-ms-access-tier", "Cool")
@@ -128,6 +129,7 @@ func TestListBlobsProperties(t *testing.T) {
 // Pages of any size hold every blob and prefix once, in order, and what was written
 // between pages does not move them; names that XML cannot carry are encoded.
 func TestListBlobsPages(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	require.Empty(t, r.list(listPath).names())
 	for i := range 7 {
@@ -162,6 +164,7 @@ func TestListBlobsPages(t *testing.T) {
 
 // A page ends near its bound of bytes and says where the next begins.
 func TestListBlobsBytes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	const blobsMade = 600
 	for i := range blobsMade {
@@ -177,6 +180,7 @@ func TestListBlobsBytes(t *testing.T) {
 
 // Containers are listed in order, those that live alone, in pages.
 func TestListContainers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, name := range []string{"b-2", "b-1", "zzz"} {
 		require.Equal(t, http.StatusCreated, r.do(http.MethodPut, "/"+name+"?restype=container", nil, "x-ms-meta-k", "v").status)
@@ -198,6 +202,7 @@ func TestListContainers(t *testing.T) {
 
 // What a listing cannot answer is refused.
 func TestListRefusals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, c := range []struct{ query, version, code string }{
 		{"maxresults=0", "", "OutOfRangeQueryParameterValue"},

@@ -12,6 +12,7 @@ import (
 // Every row of the table that is built has a handler, and every handler a row. The calls of
 // the service itself are package accounts'.
 func TestHandlersAreTheBuiltRows(t *testing.T) {
+	t.Parallel()
 	built := map[string]bool{}
 	for _, o := range operation.Of(geo.Blob) {
 		if o.Built && o.On != operation.Service {

@@ -23,6 +23,7 @@ import (
 // Put, Get and Head; those up to the inline limit touch no extent, longer ones take
 // one chunk a MiB.
 func TestPutGet(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, n := range []int{0, 1, 1 << 10, 16 << 10, 16<<10 + 1, 1 << 20, 1<<20 + 1, 3<<20 - 1, 8 << 20} {
 		path := fmt.Sprintf("/cont/dir/blob-%d", n)
@@ -60,6 +61,7 @@ func TestPutGet(t *testing.T) {
 // Content properties, metadata and the tier are kept and answered; an overwrite
 // replaces them all but the tier.
 func TestPropertiesAndMetadata(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	a := r.put("/cont/b", []byte("x"),
 		"x-ms-blob-content-type", "text/x", "Content-Type", "ignored/plain", "Content-Encoding", "gzip",
@@ -88,6 +90,7 @@ func TestPropertiesAndMetadata(t *testing.T) {
 // Names: the raw path is cut at the first slash after the container, then decoded, so
 // encoded and raw slashes are the same name and nothing is cleaned away.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for i, pair := range [][2]string{
 		{"/cont/a/b", "/cont/a%2Fb"},
@@ -110,6 +113,7 @@ func TestNames(t *testing.T) {
 
 // Right hashes are accepted, and the one of the blob wins over that of the body.
 func TestHashes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	a := r.put("/cont/b", []byte("123456789"), "x-ms-content-crc64", "iJh5CoYUi64=")
 	require.Equal(t, http.StatusCreated, a.status, "%s", a.body)
@@ -144,6 +148,7 @@ func TestHashes(t *testing.T) {
 // The CRC is that of the table that the protocol names, over parts of any lengths, and a
 // hash that nobody compares or is answered is not computed.
 func TestDigests(t *testing.T) {
+	t.Parallel()
 	table := crc64.MakeTable(0x9a6c9329ac4bc9b5) // protocol/blob.md 18.1
 	rapid.Check(t, func(t *rapid.T) {
 		d := digests{withCRC: true}
@@ -195,6 +200,7 @@ func digestsOf(t testing.TB, put bool, h http.Header, v protocol.Version) *diges
 
 // Payload that cannot be made durable refuses the upload before anything is proposed.
 func TestPutChunkFails(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.put("/cont/b", []byte("old"))
 	var calls atomic.Int64
@@ -213,6 +219,7 @@ func TestPutChunkFails(t *testing.T) {
 // put than fit, one larger than the bound runs all the same, and one whose time ends while
 // it waits changed nothing.
 func TestInFlight(t *testing.T) {
+	t.Parallel()
 	const body = 2 << 20
 	r := newRig(t, func(o *Options) { o.InFlightBytesMax = 4 * body }) // Half of it for an account.
 	gate := make(chan struct{})
@@ -257,6 +264,7 @@ func TestInFlight(t *testing.T) {
 // Test and write are one step: of many creators one succeeds, and of many writers that
 // hold the same ETag one does, for bodies inline and in chunks.
 func TestConditionsAreAtomic(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	race := func(n int, header ...string) map[int]int {
 		var mu sync.Mutex
@@ -287,6 +295,7 @@ func TestConditionsAreAtomic(t *testing.T) {
 // The in-flight semaphore, the inline limit and the default body limit are those the
 // documents name.
 func TestDefaults(t *testing.T) {
+	t.Parallel()
 	o := Options{}.withDefaults()
 	require.Zero(t, o.BodyBytesMax)
 	for name, want := range map[string][3]int64{"PutBlob": {5000, 256, 64}, "PutBlock": {4000, 100, 4}, "PutBlockList": {8, 8, 8}} {

@@ -18,6 +18,7 @@ import (
 // A page that panics gives its slot back: the others would wait for it until the process
 // ends.
 func TestPanicGivesSlotBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.Scans = services.NewScans(clock.System{}) })
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -46,6 +46,7 @@ func (c countingConn) Read(p []byte) (int, error) {
 // bytes in flight, however many upload; beside it stands what
 // net/http reads ahead with each header. When the disk goes on, all arrive.
 func TestStalledDiskStopsReading(t *testing.T) {
+	t.Parallel()
 	const (
 		body, inFlight, uploads = 2 << 20, 4 << 20, 16
 		readAhead               = 8 << 10

@@ -117,6 +117,7 @@ func (a *answerTables) want(version string, tokens []string, expand func(string)
 // The status and the headers of every answer that is built are those of the tables of
 // protocol/blob.md, in each version: no other header, none missing.
 func TestAnswersMatchTheTables(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	tables := readAnswerTables(t)
 	require.Greater(t, len(tables.cases), 70)

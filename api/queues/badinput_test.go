@@ -73,6 +73,7 @@ func version(v string) []string { return []string{"x-ms-version", v} }
 
 // Paths, verbs, names and the parameters of queues are checked before the queue is looked for (protocol/queue.md 5, 10).
 func TestRefusalsOfQueues(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	long := strings.Repeat("x", 64)
 	r.requireRefused([]refusal{
@@ -124,6 +125,7 @@ func TestRefusalsOfQueues(t *testing.T) {
 
 // Parameters of messages at and behind their bounds, by version (Q24), and what is missing.
 func TestRefusalsOfMessages(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	m := r.put("/first/messages", "kept").list(t)[0]
 	r.create("other")
@@ -189,6 +191,7 @@ func TestRefusalsOfMessages(t *testing.T) {
 
 // Bodies that are no message, and no list of policies.
 func TestRefusalsOfDocuments(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	m := r.put("/first/messages", "kept").list(t)[0]
 	const xmlFault = "InvalidXmlDocument"
@@ -248,6 +251,7 @@ func TestRefusalsOfDocuments(t *testing.T) {
 // A text of the longest length is taken and comes back, and one byte more is refused, by version, whatever it
 // is written as (Q24, protocol/queue.md 2, 9.1).
 func TestQ24Sizes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, c := range []struct {
 		version string
@@ -279,6 +283,7 @@ func TestQ24Sizes(t *testing.T) {
 
 // A body that is shorter than its length, stalls, or comes in chunks.
 func TestBrokenBodies(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	before := r.state()
 	line := func(request string, closeWrite bool) string {
@@ -300,6 +305,7 @@ func TestBrokenBodies(t *testing.T) {
 
 // What is in memory at once is bounded: an answer waits for room, before it hides anything, and so does a body.
 func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.AnswersBytesMax, o.InFlightBytesMax = 1<<20, 4<<20 })
 	require.Equal(t, 201, r.put("/first/messages", "x").status)
 	refused := func() {

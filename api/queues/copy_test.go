@@ -15,6 +15,7 @@ import (
 // does one under the primary's name at a location that was the primary when the read began: first the range of the
 // messages has that epoch, then the catalog.
 func TestR17ReadsOfADeletedCopy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	require.Equal(t, 201, r.put("/first/messages", "x").status)
 	ofMessages := []string{"/first?comp=metadata", "/first/messages?peekonly=true"}

@@ -33,6 +33,7 @@ func (h *headed) WriteHeader(status int) {
 // The longest list of messages may take as long as its bytes do, whether they are escaped or not, though it has no length
 // in its header; a short one has the time of its length.
 func TestTimeToTakeMessages(t *testing.T) {
+	t.Parallel()
 	answer := func(texts int, text string) (*headed, time.Duration) {
 		h := &headed{ResponseRecorder: httptest.NewRecorder(), request: &protocol.Request{HTTP: httptest.NewRequest("GET", "/", nil)}}
 		list := make([]queues.Message, texts)

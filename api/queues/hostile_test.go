@@ -33,6 +33,7 @@ func forged(t *testing.T, receipt string, change func(b []byte)) string {
 // Who knows all that a receipt says, and not the key of the account, cannot make one: neither out of an older one of the
 // message, nor in the form of the version before, nor by another seal (protocol/queue.md 9.4).
 func TestReceiptsAreUnforgeable(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	older := r.put("/first/messages", "a").list(t)[0].PopReceipt
 	got := r.do("GET", "/first/messages?visibilitytimeout=600", "").list(t)[0]
@@ -60,6 +61,7 @@ func TestReceiptsAreUnforgeable(t *testing.T) {
 // A receipt that was cut, changed or made up names nothing, whatever it says, and changes nothing: one that is none is refused
 // as such, and one whose check sum is right is that of no message (protocol/queue.md 9.4).
 func TestForgedReceipts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.put("/first/messages", "a")
 	got := r.do("GET", "/first/messages?visibilitytimeout=600", "").list(t)[0]
@@ -111,6 +113,7 @@ func TestForgedReceipts(t *testing.T) {
 // Of many clients that ask for one message at once one gets it; of as many that then delete it by one receipt, one has done it
 // (Q2).
 func TestQ2OneMessageManyClients(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	const clients = 64
 	for range 3 {
@@ -146,6 +149,7 @@ func TestQ2OneMessageManyClients(t *testing.T) {
 // Gets, updates and deletions of few messages by many clients at once, with each receipt that there ever was: a receipt works
 // only until the next one was given (Q4), and the count is right afterwards (Q6).
 func TestQ4ManyReceiptsAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	const clients, rounds = 16, 20
 	var receipts sync.Map // to true
@@ -188,6 +192,7 @@ func TestQ4ManyReceiptsAtOnce(t *testing.T) {
 
 // Queries that are no numbers, or that have names twice, are refused or read as the first one, and never fail the server.
 func TestOddParameters(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.put("/first/messages", "a")
 	for _, query := range []string{
@@ -214,6 +219,7 @@ func (s stalled) Write(b []byte) (int, error) {
 
 // A client that takes nothing of its answer keeps no more room from others than what it got fills, whatever it asked for.
 func TestSlowReaderHoldsWhatItGot(t *testing.T) {
+	t.Parallel()
 	const ofOne = messagesMax*textMax + windowMax
 	r := newRig(t, func(o *Options) { o.AnswersBytesMax = 2 * (ofOne + ofOne/2) })
 	require.Equal(t, 201, r.put("/first/messages", "x").status)
@@ -233,6 +239,7 @@ func TestSlowReaderHoldsWhatItGot(t *testing.T) {
 
 // What the body of a put has held is given back with its answer, also of one that is refused.
 func TestBodiesGiveBackRoom(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.InFlightBytesMax = 4 << 20 })
 	text := strings.Repeat("x", textMax)
 	for range 24 { // Some 200 KiB each, and 2 MiB of them is the account's.

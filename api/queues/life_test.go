@@ -30,6 +30,7 @@ func headersOf(a answer) []string {
 // A queue and a message go through their lives by every operation, whose answers have the status, the headers and the
 // document of protocol/queue.md 7 to 9, no more and no less.
 func TestLife(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	step := func(a answer, status int, headers ...string) answer {
 		t.Helper()
@@ -107,6 +108,7 @@ func TestLife(t *testing.T) {
 
 // Q16: a queue that is created again is empty, and receipts of before name nothing in it.
 func TestQ16CreatedAgainIsEmpty(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(o *Options) { o.NameRest = 0 })
 	r.create("again")
 	old := r.put("/again/messages", "x").list(t)
@@ -129,6 +131,7 @@ func (l *late) Put(ctx context.Context, q queues.Queue, o queues.PutOptions) (qu
 
 // R8: a put that found the queue, and comes to its subqueue after the deletion was answered, puts nothing.
 func TestR8PutBehindADeletion(t *testing.T) {
+	t.Parallel()
 	l := &late{}
 	r := newRig(t, func(o *Options) { l.Messages, o.Messages = o.Messages, l })
 	l.after = func() { require.Equal(t, 204, r.do("DELETE", "/first", "").status) }
@@ -137,6 +140,7 @@ func TestR8PutBehindADeletion(t *testing.T) {
 
 // Stored policies are replaced whole, and read with all seven digits of their times (protocol/queue.md 7.5).
 func TestPolicies(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	const start = `<?xml version="1.0" encoding="utf-8"?>`
 	get := func() string {
@@ -167,6 +171,7 @@ func TestPolicies(t *testing.T) {
 // A plus sign of a receipt that a client leaves raw is one, in an update and in a deletion; without the rule it came as
 // a space and the receipt as none.
 func TestReceiptWithRawPlus(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	r.create("raw")
 	m := r.put("/raw/messages", "x").list(t)[0]

@@ -16,6 +16,7 @@ import (
 // The operation index of protocol/queue.md 5, and what fits none of it. A GET of messages
 // writes unless it peeks.
 func TestLookup(t *testing.T) {
+	t.Parallel()
 	for request, want := range map[string]struct {
 		name   string
 		effect operation.Effect
@@ -59,6 +60,7 @@ func TestLookup(t *testing.T) {
 // Every row of the table that is built has a handler, and every handler a row. The calls of
 // the service itself are package accounts'.
 func TestHandlersAreTheBuiltRows(t *testing.T) {
+	t.Parallel()
 	built := map[string]bool{}
 	for _, o := range operation.Of(geo.Queue) {
 		if o.Built && o.On != operation.Service {
@@ -71,6 +73,7 @@ func TestHandlersAreTheBuiltRows(t *testing.T) {
 
 // Queues know no conditions: headers of such, well-formed or not, change nothing.
 func TestConditionsAreIgnored(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	require.Equal(t, http.StatusCreated, r.do("PUT", "/conditions", "").status)
 	for _, value := range []string{"", "null", "yesterday", `"a"`, "*"} {

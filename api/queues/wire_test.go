@@ -15,6 +15,7 @@ import (
 // What a version changed in answers (protocol/queue.md 3, 6.1, 8): the name of a queue in lists, DequeueCount, the answer
 // to a put; and parameters that a version does not know.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	require.Equal(t, 204, r.do("PUT", "/first?comp=metadata", "", "x-ms-meta-Color", "<red>").status)
 	base := r.url + "/acct"
@@ -53,6 +54,7 @@ func TestVersions(t *testing.T) {
 
 // The edges of the parameters are taken, and what they say shows in the times of the message (Q24).
 func TestQ24Times(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	read := func(s string) time.Time {
 		t.Helper()
@@ -99,6 +101,7 @@ func TestQ24Times(t *testing.T) {
 // A text comes back as it was, whatever it is made of and however it was written; a document that is longer than a
 // window is complete.
 func TestTexts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	all := []string{
 		"", " ", " \t\n leading and trailing \n\t ", "a\rb\r\nc", "<&>\"'", "]]>", "&amp;lt;", "é\u0085\u2028\ufffd\U0001F600\U0010FFFF", "QUJD+/==",
@@ -125,6 +128,7 @@ func TestTexts(t *testing.T) {
 
 // Pages of a listing: prefix, maxresults and marker, which shows the request again.
 func TestListing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, nil)
 	for _, name := range []string{"list-a", "list-b", "list-c", "other"} {
 		r.create(name)

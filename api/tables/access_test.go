@@ -13,6 +13,7 @@ import (
 // Get and Set Table ACL (protocol/table.md 9.3): what is set is got in the stored form, by HEAD too; faults are faults of
 // the document and change nothing; nothing at all clears.
 func TestACL(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const acl, none = "/acct/TBL?comp=acl", "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><SignedIdentifiers />"
 	get := func() string {
@@ -69,6 +70,7 @@ func TestACL(t *testing.T) {
 
 // Both ends are inside, an empty ToRK is the whole partition, and keys compare as tables order them.
 func TestKeyRange(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		keys     tables.KeyRange
 		pk, rk   string

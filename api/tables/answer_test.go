@@ -12,6 +12,7 @@ import (
 // What is answered without a body has no format to choose, whatever Accept and $format say
 // (2.4); what has one is refused as before.
 func TestNoBodyIsNotNegotiated(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	at := "/acct/" + key("p", "r")
 	atom := []string{"Accept", "application/atom+xml"}
@@ -58,6 +59,7 @@ func TestNoBodyIsNotNegotiated(t *testing.T) {
 // If-None-Match takes the tag in every form that If-Match takes, alone and in a batch
 // (9.6, 10.1).
 func TestIfNoneMatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	at := "/acct/" + key("p", "r")
 	tag := r.do(http.MethodPut, at, `{"v":"x"}`).header.Get("ETag")
@@ -80,6 +82,7 @@ func TestIfNoneMatch(t *testing.T) {
 // One slash behind a resource is none of its name: a client's base address may end with
 // one.
 func TestSlashAtTheEnd(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Equal(t, http.StatusCreated, r.do(http.MethodPost, "/acct/Tables/", `{"TableName":"made"}`).status)
 	require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/Tables/?$top=1", "").status)
@@ -93,6 +96,7 @@ func TestSlashAtTheEnd(t *testing.T) {
 // What is wrong with the values of an entity is answered before it is looked whether the
 // table, or the entity, exists (8.2).
 func TestValuesBeforeExistence(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "r"), "{}")))
 	for _, value := range []string{"", "yesterday", "2021-02-29T00:00:00Z", "0000-01-01T00:00:00Z", "2020-01-01T00:00:00X"} {

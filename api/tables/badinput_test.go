@@ -23,6 +23,7 @@ const (
 // What stands in the way of a request before its body says anything (1.5, 2.4, 9, 10,
 // A.6, A.33 to A.38, A.46, A.53, A.58, A.75): the protocol's status, code and message.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "r"), `{"v":"old"}`)))
 	at := "/acct/" + key("p", "r")
@@ -173,6 +174,7 @@ func TestRefusals(t *testing.T) {
 
 // The answers to a verb that does not fit name those that do (17).
 func TestAllow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for target, want := range map[string]string{
 		"/acct/Tables": "GET, POST", "/acct/Tables('tbl')": "GET, DELETE", "/acct/tbl": "GET, POST",
@@ -190,6 +192,7 @@ func TestAllow(t *testing.T) {
 // Every fault of a filter's grammar (11.1, 11.2): 400 InvalidInput with the place of the
 // fault, counted in UTF-16 units from zero, and 501 for what is not served.
 func TestBadFilters(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	before := r.state()
 	const notImplemented = "501 NotImplemented The requested operation is not implemented on the specified resource."
@@ -236,6 +239,7 @@ func badFilters() map[string]int {
 // A body that is not what its headers say (3, 4.6): shorter, longer, of another hash,
 // without a length, too long without one. Nothing is changed by any of them.
 func TestBadBodies(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	entity := `{"PartitionKey":"p","RowKey":"r"}`
 	batch := set(insert("p", "a", "x"), insert("p", "b", "x")) + end
@@ -297,6 +301,7 @@ func TestBadBodies(t *testing.T) {
 
 // What is no batch (13.2, 13.7): refused as a whole, and nothing is changed.
 func TestBadBatches(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	before := r.state()
 	part := "Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"

@@ -82,6 +82,7 @@ func (r *rig) parts(a received) (parts []string) {
 // A batch of every kind of write has the effect of all of them at one time, and its
 // answer is that of 13.5 byte for byte (A.60 without Atom, A.72).
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Equal(t, []string{"204", "204", "204", "204"},
 		r.parts(r.batch(set(insert("p", "1", "a"), insert("p", "2", "a"), insert("p", "3", "a"), insert("p", "4", "a"))+end)))
@@ -132,6 +133,7 @@ func TestBatch(t *testing.T) {
 // Every way in which an operation fails (13.6, A.61 to A.65): one inner answer with its
 // status, code and index, and nothing is changed.
 func TestBatchFailures(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Equal(t, http.StatusCreated, r.do(http.MethodPost, "/acct/Tables", `{"TableName":"other"}`).status)
 	require.Equal(t, []string{"204"}, r.parts(r.batch(set(insert("p", "there", "old"))+end)))
@@ -196,6 +198,7 @@ func TestBatchFailures(t *testing.T) {
 // What fails as a whole is answered without a 202 (13.7, A.67, A.70), and nothing is
 // changed.
 func TestBatchRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	good := set(insert("p", "a", "x"))
 	for name, tc := range map[string]struct {
@@ -238,6 +241,7 @@ func TestBatchRefused(t *testing.T) {
 // A body sent without a length is bounded as well, and one that breaks off changes
 // nothing though all its operations had come.
 func TestBatchBody(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for name, tc := range map[string]struct {
 		body io.Reader
@@ -272,6 +276,7 @@ func TestBatchBody(t *testing.T) {
 // Of several change sets the first is done and the others are refused (B.7, A.69); the
 // outer Prefer is the default of inserts, and an insert without either is echoed.
 func TestBatchSets(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	a := r.batch(set(op("POST", "tbl", `{"PartitionKey":"p","RowKey":"a"}`))+set(insert("p", "b", "x"), insert("p", "c", "x"))+end,
 		"Prefer", "return-no-content")
@@ -286,6 +291,7 @@ func TestBatchSets(t *testing.T) {
 
 // The single-query batch (13.1, A.68): the answer of a query by itself, in one part.
 func TestBatchQuery(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	long := strings.Repeat("k", 500)
 	require.Equal(t, []string{"204"}, r.parts(r.batch(set(insert(long, "r", "x"))+end)))
@@ -308,6 +314,7 @@ func TestBatchQuery(t *testing.T) {
 // A transaction of nearly 4 MiB with entities of nearly 1 MiB is committed and reads
 // back; 100 operations are.
 func TestBatchLarge(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	text := strings.Repeat("x", 32000)
 	var requests []string

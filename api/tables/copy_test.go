@@ -14,6 +14,7 @@ import (
 // R17: no read at `-secondary` finds nothing where a later epoch has deleted the copy while it was under way, and neither
 // does one under the primary's name at a location that was the primary when the read began.
 func TestR17ReadsOfADeletedCopy(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Equal(t, http.StatusNoContent, r.do(http.MethodPut, "/acct/tbl(PartitionKey='p',RowKey='r')", `{"v":"1"}`).status)
 	reads := []string{"/Tables", "/tbl", "/tbl(PartitionKey='p',RowKey='r')", "/tbl(PartitionKey='p',RowKey='not')"}

@@ -65,6 +65,7 @@ func (r *rig) outcome(a received) string {
 // beyond it: beyond it is the protocol's error, the same by Insert, by upsert and in a
 // batch, and nothing is stored.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for name, tc := range map[string]struct {
 		// props follow the keys in the body.
@@ -191,6 +192,7 @@ func TestLimits(t *testing.T) {
 // The result of a Merge is within the limits of an entity (4.3, A.14), and leaves what is
 // stored when it would not be.
 func TestMergeLimits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	body := `{"PartitionKey":"p","RowKey":"many"` + ints(0, 252) + "}"
 	require.Equal(t, "201", r.outcome(r.do(http.MethodPost, "/acct/tbl", body)))
@@ -207,6 +209,7 @@ func TestMergeLimits(t *testing.T) {
 // An If-Match without a tag refuses the write, alone and in a batch: it neither becomes an upsert nor "any version"
 // (docs/protocol/table.md 10.2). Other headers that are no condition are ignored.
 func TestNoConditions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	there := key("p", "there")
 	require.Equal(t, "201", r.outcome(r.do(http.MethodPost, "/acct/tbl", `{"PartitionKey":"p","RowKey":"there","x":1}`)))
@@ -239,6 +242,7 @@ func TestNoConditions(t *testing.T) {
 
 // Keys at their limits and beyond, in bodies and in URLs (4.4, A.7 to A.13).
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for _, k := range []string{"", "O'Hara", `a b+c%&=,()"é😀`, strings.Repeat("k", 512), strings.Repeat("😀", 256), " ", "'"} {
 		a := r.do(http.MethodPost, "/acct/tbl", fmt.Sprintf(`{"PartitionKey":%q,"RowKey":%q}`, k, k))
@@ -290,6 +294,7 @@ func TestKeys(t *testing.T) {
 // A value of every type in the three levels of metadata, as a feed and with $select
 // (6.1, 6.2, 11.4, A.52, A.76).
 func TestLevels(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const stored = `"s":"x","i":5,"l@odata.type":"Edm.Int64","l":"9007199254740993","f":0.5,"one@odata.type":"Edm.Double","one":1,` +
 		`"nan@odata.type":"Edm.Double","nan":"NaN","inf@odata.type":"Edm.Double","inf":"-Infinity","t":true,` +

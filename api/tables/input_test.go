@@ -19,6 +19,7 @@ import (
 // A batch and its parts are checked in the order in which a request is (8.2): path and verb
 // before media types, media types before the length of the body, $top before $filter.
 func TestPartsAreCheckedAsRequestsAre(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const (
 		notImplemented = "501 NotImplemented 0:The requested operation is not implemented on the specified resource."
@@ -68,6 +69,7 @@ func (busy) Write(context.Context, services.Write) error { return storageerr.Ser
 // A failure after the table was found forbids caches, as a success does, whatever was asked
 // for; a missing table is an early failure (3).
 func TestLateFailuresForbidCaches(t *testing.T) {
+	t.Parallel()
 	r := newRig(t).with(func(h *Handler) {
 		b := busy{h.Stamp, h.Writer}
 		h.Stamp, h.Writer = b, b
@@ -89,6 +91,7 @@ func TestLateFailuresForbidCaches(t *testing.T) {
 // $select came with 2011-08-18: before, a client that sends it is refused, not answered with all
 // properties (11.4).
 func TestSelectSince(t *testing.T) {
+	t.Parallel()
 	query, err := protocol.ParseQuery("$select=a")
 	require.NoError(t, err)
 	for version, want := range map[protocol.Version]error{

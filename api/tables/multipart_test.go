@@ -7,6 +7,7 @@ import (
 
 // The answer of 13.5, byte for byte (A.72).
 func TestBatchAnswer(t *testing.T) {
+	t.Parallel()
 	a := NewBatchAnswer("1-2")
 	a.OpenSet()
 	a.Part(204, "1", []Field{{"Cache-Control", "no-cache"}, {"ETag", "x"}}, nil)

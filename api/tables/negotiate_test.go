@@ -16,6 +16,7 @@ import (
 // The form of an error is that of the answer, by version and Accept (2.1, 2.4, 8.1); of a
 // version that is none it is what Accept asks for.
 func TestAtomErrors(t *testing.T) {
+	t.Parallel()
 	const atom, json, both = "application/atom+xml,application/xml", "application/json;odata=nometadata", "application/json, application/atom+xml"
 	for _, tc := range []struct {
 		version        protocol.Version
@@ -49,6 +50,7 @@ func TestAtomErrors(t *testing.T) {
 
 // Section 2.4, A.75, A.76.
 func TestNegotiate(t *testing.T) {
+	t.Parallel()
 	const now, middle, old = "2019-02-02", "2013-08-15", "2012-02-12"
 	for _, tc := range []struct {
 		version        protocol.Version

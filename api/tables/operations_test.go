@@ -18,6 +18,7 @@ const bodyMax = 4 << 20
 // Every row of the table that is built has a handler, and every handler a row. The calls of
 // the service itself are package accounts'.
 func TestHandlersAreTheBuiltRows(t *testing.T) {
+	t.Parallel()
 	built := map[string]bool{}
 	for _, o := range operation.Of(geo.Table) {
 		if !o.Built || o.On == operation.Service {
@@ -39,6 +40,7 @@ func TestHandlersAreTheBuiltRows(t *testing.T) {
 
 // A POST that stands for another verb writes, whatever it is sent to.
 func TestLookup(t *testing.T) {
+	t.Parallel()
 	for _, resource := range []string{"", "/Tables", "/Tables('t')", "/t", "/t()", "/t(PartitionKey='p',RowKey='r')", "/$batch", "/t(", "/%zz"} {
 		for _, method := range []string{"GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "MERGE", "OPTIONS", "TRACE", "get"} {
 			for _, instead := range []string{"", "MERGE", "GET", "DELETE"} {
@@ -65,6 +67,7 @@ func TestLookup(t *testing.T) {
 // The error of a request that is none of the operations has the metadata level that the client
 // asks of documents. What is wrong with the request goes before a type that is not served.
 func TestErrorOfNoOperationHasTheLevelAskedFor(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const row = "/acct/tbl(PartitionKey='p',RowKey='r')"
 	for _, q := range []struct {

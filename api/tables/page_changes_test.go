@@ -21,6 +21,7 @@ import (
 // Rows come and go between the pages of a query: those that stay are answered once, in order, none twice, and paging
 // ends.
 func TestPagesWhileRowsChange(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	rapid.Check(t, func(t *rapid.T) {
 		stored, all := drawRows(t, g)

@@ -40,6 +40,7 @@ func alike(t *testing.T, g keys.Generation, n int, props []byte) *counted {
 // with a continuation that leads on, and at once when its client has left: it does not
 // look at all rows first, as one did for minutes.
 func TestCostlyFilter(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	b := entity.Build(nil)
 	for i := range 250 {
@@ -88,6 +89,7 @@ func entityOf(t *testing.T, c *counted) tables.Entity {
 // The search for a row behind a page that has $top rows ends, also where no key is looked at, and where the keys
 // are apart it jumps from one to the next.
 func TestSearchBehindTheLast(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	s := &sorted{}
 	for i := range 3000 {
@@ -121,6 +123,7 @@ func TestSearchBehindTheLast(t *testing.T) {
 // Rows that the bounds exclude are work too: skipping from partition to partition ends
 // with the budget.
 func TestSkippingIsWork(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	props := entity.Build(nil)
 	c := alike(t, g, 0, props.Bytes())
@@ -161,6 +164,7 @@ func (r *rig) values(options string) (values []string, pages int) {
 // Where answers may hold little, pages are short and the rows the same; a row larger than
 // the bound is answered all the same. Nothing stays held.
 func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	var want []string
 	for i := range 20 {
@@ -189,6 +193,7 @@ func TestAnswersAreBounded(t *testing.T) {
 // A first row that finds no room is waited for with nothing held: two such queries go one
 // after the other, and never wait for each other.
 func TestLargeRowsWaitHoldingNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	var props []string
 	for i := range 15 {

@@ -98,6 +98,7 @@ func drawRows(t *rapid.T, g keys.Generation) (*sorted, []tables.Entity) {
 // the budget, or the border of a range. Each page advances, and no row outside of the allowed
 // keys is answered or named by a token.
 func TestQueryTwin(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	rapid.Check(t, func(t *rapid.T) {
 		stored, all := drawRows(t, g)
@@ -178,6 +179,7 @@ func keysOf(t require.TestingT, document []byte) (rows []string) {
 // A page with $top rows looks for another one a little further: it has no continuation if there
 // is none near the end, and does not read the rest of the table if there is.
 func TestLookAhead(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	b := entity.Build(nil)
 	require.NoError(t, b.AddInt32("x", 1))
@@ -197,6 +199,7 @@ func TestLookAhead(t *testing.T) {
 // A page holds entities of 4 MiB by the size of their names and values, not by the length of its
 // document: 1,000 entities with much metadata are one page, five of 1 MiB are two (12, A.55).
 func TestPageSize(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	for _, tc := range []struct{ entities, values, length, rows int }{
 		{5, 16, 32_000, 4}, {5, 12, 32_000, 5}, {1000, 150, 1, 1000}, {1000, 60, 32, 829},
@@ -217,6 +220,7 @@ func TestPageSize(t *testing.T) {
 // A filter of many ranges is paged like any other: jumps are work, a page ends when its work is
 // done, and each advances.
 func TestManyRangesAreWork(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	c := alike(t, g, 5000, []byte{1, 0})
 	var terms []string
@@ -262,6 +266,7 @@ func (i slowIterator) Next() bool {
 // A page takes 5 s at most, whatever it finds: it ends with a continuation, and the next one goes
 // on from there.
 func TestPageEndsInTime(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	b := entity.Build(nil)
 	require.NoError(t, b.AddInt32("x", 1))
@@ -309,6 +314,7 @@ func (s *split) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) er
 // A query of a table over several ranges asks each for its part: a page ends at a border, its
 // token leads into the next range, and none is given where the filter has nothing beyond.
 func TestR14PagesEndAtBorders(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for _, pk := range []string{"a", "b", "c", "d"} {
 		r.insertAll(pk, "1", "2", "3")

@@ -110,6 +110,7 @@ func documentOf(doc *protocol.Document) []byte {
 // two keys more, whatever it looks like; where it bounds the rows of several partitions,
 // two more in each (protocol/table.md 12).
 func TestKeyFilterReadsItsRange(t *testing.T) {
+	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
 	props := entity.Build(nil)
 	w := tables.Write{Op: tables.Insert, Account: "acct", Table: "tbl", Generation: g, Props: props.Bytes()}
@@ -211,6 +212,7 @@ func (r *rig) insertAll(pk string, rks ...string) {
 // the last, at 4 MiB, with an empty PartitionKey, and rows that come while a client pages
 // (11.5, 12, A.54 to A.57, A.59).
 func TestPages(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for _, pk := range []string{"b", "B", "a1", "a10", "a2", "", "\ue000", "😀"} {
 		r.insertAll(pk, "10000", "92", "00092")
@@ -268,6 +270,7 @@ func TestPages(t *testing.T) {
 // Filters over stored entities (11, A.19, A.43 to A.51): a value of another type is unlike
 // the literal, an absent property is false, and blanks may come as + or %20.
 func TestFilters(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for rk, props := range map[string]string{
 		"int": `"x":5`, "double": `"x":5.0`, "string": `"x":"5"`, "long": `"x@odata.type":"Edm.Int64","x":"5"`, "bool": `"x":true`,
@@ -328,6 +331,7 @@ func (e *expiring) Read(ctx context.Context, r geo.RangeID, f func(ranges.State)
 // A query whose read is done again scans once, answers once, and leaves no snapshot
 // open, which the rig's Close would report.
 func TestReadAgain(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.insertAll("p", "1", "2", "3")
 	e := &expiring{Stamp: r.stamp}

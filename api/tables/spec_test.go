@@ -35,6 +35,7 @@ func builtOperations() []string {
 // Every operation answers with the status, the code and the headers of the specification's
 // tables, none missing and none besides.
 func TestAnswersOfTheSpecification(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	text, err := os.ReadFile("testdata/answers.txt")
 	require.NoError(t, err)

@@ -41,6 +41,7 @@ func (r *rig) listTables(options string) (names []string, pages int) {
 // Query Tables pages to an end whatever the case of the names and of what the filter
 // compares them with, in pages of any size and with little work a page (11.3, 12).
 func TestTablePages(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	all := []string{"MyA", "myb", "MYC", "MyD", "Other", "tbl", "Zed"}
 	for _, name := range all {

@@ -35,6 +35,7 @@ func (r *rig) doAtom(version, method, target, body string, headers ...string) re
 // The 2008 preview from end to end: no version, Atom in and out, and the headers of its answers
 // (2.1, 2.3, 3, A.73).
 func TestPreview(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	a := r.doAtom("", http.MethodPost, "/acct/Tables", atomBody("<d:TableName>Blogs</d:TableName>"))
 	require.Equal(t, http.StatusCreated, a.status, a.body)
@@ -94,6 +95,7 @@ func TestPreview(t *testing.T) {
 // A property of another type than the literal is unlike it: from 2013-08-15 on ne, lt and le are true of it, before no operator
 // is (11.3); a row that lacks the property is none of these. So it is at -secondary.
 func TestOtherTypesByVersion(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for rk, f := range map[string]string{
 		"date": `,"F@odata.type":"Edm.DateTime","F":"2020-01-01T00:00:00Z"`, "guid": `,"F@odata.type":"Edm.Guid","F":"c9da6455-213d-42c9-9a79-3e9149a57833"`,
@@ -134,6 +136,7 @@ func TestOtherTypesByVersion(t *testing.T) {
 // What each version has (2.2, 2.3, 9.7, 9.8, 11.4, A.33, A.70): in versions is the first one that
 // answers with want, the version before it answers with before.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	versions := []string{"", "2009-04-14", "2009-07-17", "2009-09-19", "2011-08-18", "2012-02-12", "2013-08-15", "2014-02-14", "2015-02-21", "2015-04-05", "2015-07-08"}
 	const required, input, header = "400 MissingRequiredHeader", "400 InvalidInput", "400 InvalidHeaderValue"
@@ -205,6 +208,7 @@ func TestVersions(t *testing.T) {
 // The versions with both formats (2.4): by $format, else Accept, else Atom; a body by its own
 // type, an error by that of the answer (8.1).
 func TestBothFormats(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const middle = "2013-08-15"
 	send := func(target, body, contentType, accept string) received {
@@ -244,6 +248,7 @@ func TestBothFormats(t *testing.T) {
 // A.60: the transaction of the 2009 samples, byte for byte (13.5): MERGE and DELETE without
 // If-Match, a blank after the comma, another host.
 func TestAtomBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	for _, rk := range []string{"3", "4"} {
 		require.Equal(t, http.StatusNoContent, r.do(http.MethodPut, "/acct/"+key("p", rk), `{"v":"old"}`).status)
@@ -289,6 +294,7 @@ func TestAtomBatch(t *testing.T) {
 // The format is of each operation (13.1): Atom and JSON in one transaction, and a part in a form
 // of OData that the version has not.
 func TestMixedBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	atom := func(rk string, lines string) string {
 		return "POST /tbl HTTP/1.1\r\nContent-Type: application/atom+xml;type=entry\r\n" + lines + "\r\n" + atomEntity("p", rk, "<d:v>atom</d:v>")
@@ -314,6 +320,7 @@ func TestMixedBatch(t *testing.T) {
 
 // The batch of one query in Atom: the answer of the query by itself (13.4, A.68).
 func TestAtomBatchQuery(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Equal(t, http.StatusNoContent, r.do(http.MethodPut, "/acct/"+key("p", "r"), `{"v":"x"}`).status)
 	send := func(request string) string {
@@ -334,6 +341,7 @@ func TestAtomBatchQuery(t *testing.T) {
 
 // Bad Atom gets the errors of JSON, and changes nothing.
 func TestAtomRefusals(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	at := "/acct/" + key("p", "r")
 	require.Equal(t, http.StatusNoContent, r.do(http.MethodPut, at, `{"v":"old"}`).status)

@@ -13,6 +13,7 @@ import (
 // frames are shipped by a new leader, and after each frame the receiver's sync time is the commit time of
 // the frame's last record, so that Last Sync Time moves on while a backlog drains.
 func TestR12BacklogFramesAreClosed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{})
 	w.gates("a", "b")
 	parts := append(lanes("a"), lanes("b")...)
@@ -38,6 +39,7 @@ func TestR12BacklogFramesAreClosed(t *testing.T) {
 // them, then never reports its cursors to that leader: the full closed record is repeated, at growing pauses,
 // until there is a cursor for everything (R14, R15).
 func TestR15FullIsRepeated(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{})
 	w.gates("a")
 	w.write(10, false, lanes("a")...)

@@ -31,6 +31,7 @@ func (w *world) countReads() *int {
 // stays at QueueBytesMax, what is dropped is counted, and all of it arrives once, from the outbox, when
 // there is room.
 func TestQueueBytesMax(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{Bounds: Bounds{QueueBytesMax: 1 << 20}})
 	w.gates("a")
 	parts := lanes("a")
@@ -75,6 +76,7 @@ func (w *world) complete() {
 // without a read of the outbox; a bus that refuses costs one frame per attempt, at growing pauses, and no
 // read. Nothing that it took crosses twice.
 func TestFullBus(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{Bounds: wide})
 	w.gates("a")
 	parts := lanes("a")
@@ -117,6 +119,7 @@ func TestFullBus(t *testing.T) {
 
 // What is under way is bounded in frames and in bytes; a frame above the bound flies alone.
 func TestFlyingMax(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{Bounds: Bounds{FlyingMax: 3, FlyingBytesMax: 1 << 20}})
 	w.gates("a")
 	parts := lanes("a")
@@ -142,6 +145,7 @@ func TestFlyingMax(t *testing.T) {
 // A publish that failed is sent again, with the same bytes and alone until one succeeds; what the bus has
 // confirmed is not (item 10): 16 frames fly, the third and the fifth fail.
 func TestFailedPublishesAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{Bounds: wide})
 	w.gates("a")
 	parts := lanes("a")
@@ -175,6 +179,7 @@ func TestFailedPublishesAlone(t *testing.T) {
 // What is read ahead of the outbox is bounded for all streams together, and records of many streams
 // leave in commit order all the same, each once (R12, invariant 8): 640 streams with six records of 4 KiB.
 func TestAheadBytesMax(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")
 	}
@@ -213,6 +218,7 @@ func TestAheadBytesMax(t *testing.T) {
 // Payload on its way is bounded in number and in bytes; other streams wait, held back, and go in turn. What is above the
 // bound by itself goes alone.
 func TestPushesMax(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		bounds         Bounds
 		atOnce, rounds int
@@ -244,6 +250,7 @@ func TestPushesMax(t *testing.T) {
 
 // While large payload takes all the room that it has, small payload is pushed at once, and the other way round.
 func TestSmallPayloadHasRoom(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ first, then int }{"small beside large": {SmallPush + 1, 7}, "large beside small": {7, SmallPush + 1}} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Options{Bounds: Bounds{PushesMax: 2}})
@@ -279,6 +286,7 @@ func TestSmallPayloadHasRoom(t *testing.T) {
 // record or, if it is too large, one that lets the receiver pull it; and at rest the streams cost far less
 // than 100 KB/s (item 12): closed records name what moved, not what is there.
 func TestR12ManyStreams(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{})
 	var accounts []geo.Account
 	n := 1000
@@ -340,6 +348,7 @@ func TestR12ManyStreams(t *testing.T) {
 // way: with that record it would fetch the payload over the link once more. Once the payload is there, or its
 // push has failed, all of it may be had.
 func TestR14PullsEndBeforeHeldPayload(t *testing.T) {
+	t.Parallel()
 	for name, pushed := range map[string]error{"arrived": nil, "failed": bus.ErrUnavailable} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Options{})

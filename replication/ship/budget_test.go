@@ -22,6 +22,7 @@ func holding(a geo.Account, r geo.RangeID, bytes, payload int64) held {
 // R18: the copy with the most falls out, payload counted, while all copies together pass the budget, or those of its
 // account that of an account; equal ones in the order of names and ranges. Nothing does at the budget (table).
 func TestR18LargestFallsOut(t *testing.T) {
+	t.Parallel()
 	all := []held{holding("b", 2, 50, 50), holding("a", 2, 10, 0), holding("a", 4, 99, 1), holding("c", 3, 0, 70)}
 	for name, c := range map[string]struct {
 		budget  Budget
@@ -61,6 +62,7 @@ func (w *world) fellOut(a geo.Account) bool {
 // without being there (property). Writers have no error; what the outbox holds stays near the budget; and
 // what did not fall out arrives.
 func TestR18Honest(t *testing.T) {
+	t.Parallel()
 	const budget = 30_000
 	rng := rand.New(rand.NewPCG(18, 3))
 	w := newWorld(t, Options{})
@@ -119,6 +121,7 @@ func TestR18Honest(t *testing.T) {
 // from its next record on, by every way to a frame: from the queue, from the outbox where the queue overflowed,
 // held back for payload, and with a new leader (table). A receiver that knows of no stop does not pass it.
 func TestR18NextRecordIsNamed(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		bounds Bounds
 		chunks bool
@@ -166,6 +169,7 @@ func TestR18NextRecordIsNamed(t *testing.T) {
 // acknowledged is shown, not what was deleted. The receiver is sent a full closed record, for which
 // it sends a full set.
 func TestR18FellOutIsNotSent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{Budget: Budget{AccountBytes: 2000}})
 	w.gates("a", "b")
 	a, b := lanes("a"), lanes("b")
@@ -220,6 +224,7 @@ func (w *world) stream(a geo.Account, lane geo.Lane) geo.Stream {
 // R18: a copy falls out for its age once its oldest record stood for the grace, as this leader saw; not at once after the
 // stamp was off for long, nor while it is acknowledged, however late.
 func TestR18TooOld(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{Budget: Budget{Age: 72 * time.Hour}})
 	require.Equal(t, time.Hour, w.ship.keeper.o.Grace)
 	w.gates("a", "b")
@@ -267,6 +272,7 @@ func (w *world) firstOf(st geo.Stream) geo.Head {
 // R18: the budget is that of all ranges of the node: what others hold counts, and the range with the most drops
 // it, not this one.
 func TestR18BudgetOfTheNode(t *testing.T) {
+	t.Parallel()
 	other := newWorld(t, Options{})
 	other.gates("x")
 	other.write(3000, false, lanes("x")[0])

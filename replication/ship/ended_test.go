@@ -28,6 +28,7 @@ func (c endStreams) Evaluate(tx *ranges.Tx) error {
 // gone or above it, is answered nothing: it is neither a loss nor a fork. Until the gate of that epoch is
 // there nothing ends (R10, R16).
 func TestR10EndedStreamsDecideNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "p", "p", "q")
 	p, q := testStream("p"), testStream("q")
 	r.requireStopped(StreamCursor{Stream: q, Head: geo.Head{Seq: 9, Hash: 9}}, change.StopForked)

@@ -34,6 +34,7 @@ func (c forgets) Evaluate(tx *ranges.Tx) error {
 // payload, acknowledged and not trimmed, or on the line, nothing stands for it afterwards: the other streams go on, no full
 // closed record names it, and none is repeated for it. A leader that begins does not know it.
 func TestR13ForgottenStreamsAreNotNamed(t *testing.T) {
+	t.Parallel()
 	for name, before := range map[string]func(w *world){
 		"at rest": func(w *world) { w.drain(nil) },
 		"acknowledged": func(w *world) {
@@ -116,6 +117,7 @@ func TestR13ForgottenStreamsAreNotNamed(t *testing.T) {
 
 // R16: a stop that was on its way as its stream ended stops nothing.
 func TestR16EndedStreamIsNotStopped(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{})
 	w.gates("gone")
 	w.write(10, false, lanes("gone")[:1]...)

@@ -60,6 +60,7 @@ func (h history) check(w *world) {
 // and pulls between. After each frame nothing at or before the receiver's sync time is missing; and at the end
 // everything is there. A closed record that left out a held stream, or was ahead of its frame, fails here.
 func TestR12Honest(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 7))
 	w := newWorld(t, Options{})
 	w.gates("a", "b")

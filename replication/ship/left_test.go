@@ -28,6 +28,7 @@ func (c leave) Evaluate(tx *ranges.Tx) error {
 // while accounts leave their epoch one after the other. Until the secondary knows of the new epoch it shows what
 // closed records say of the former one.
 func TestR13LeftHonest(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(13, 5))
 	w := newWorld(t, Options{})
 	var accounts []geo.Account

@@ -10,6 +10,7 @@ import (
 // A time or a bound below zero is refused with its field, its value and what is allowed, and New does not take it
 // (table). The zero value is valid.
 func TestOptions(t *testing.T) {
+	t.Parallel()
 	require.NoError(t, Options{}.Validate())
 	for want, o := range map[string]Options{
 		"ship: Linger is -1ns: want a time above zero, or zero for the default":        {Linger: -1},

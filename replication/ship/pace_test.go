@@ -48,6 +48,7 @@ func (l *line) pass(d time.Duration) {
 // bus seems to be silent (5 s), at any width, and the line is never idle while there is a backlog. When it
 // becomes wide again, so does the window, within seconds.
 func TestPaceFollowsTheLine(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{})
 	w.gates("a")
 	parts := lanes("a")
@@ -74,6 +75,7 @@ func TestPaceFollowsTheLine(t *testing.T) {
 
 // After a failed publish what flew is sent again frame by frame, then at most twice as much in each round trip.
 func TestPaceAfterFailure(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{Bounds: wide})
 	w.gates("a")
 	parts := lanes("a")

@@ -28,6 +28,7 @@ import (
 // TestShip runs testdata: the range of the tables of the stamp north is shipped, step by
 // step, over a bus and a payload way that answer when the scenario lets them.
 func TestShip(t *testing.T) {
+	t.Parallel()
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := stamptest.New(t, "north", geo.Table)
 		r := &rig{t: t, stamp: s}

@@ -40,6 +40,7 @@ func (r *rig) requireStopped(c StreamCursor, reason change.StopReason) {
 // another shipper, and the stream is still stopped with both heads, nothing of it is trimmed, and no
 // second alarm is raised (R16).
 func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "p", "p")
 	st := testStream("p")
 	ahead := StreamCursor{Stream: st, Head: geo.Head{Seq: 5, Hash: 55}}
@@ -67,6 +68,7 @@ func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
 // R16: the base of a settlement is offered to the cursor that it is for, and to no other. A cursor at the base goes
 // on, and is answered with the end once the settlement has ended here, not before. Another fork stops the stream again.
 func TestR16SettlingIsOffered(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "p", "p")
 	st := testStream("p")
 	ahead := StreamCursor{Stream: st, Head: geo.Head{Seq: 5, Hash: 55}}
@@ -115,6 +117,7 @@ func TestR16SettlingIsOffered(t *testing.T) {
 // up to which the receiver was promised all (R16). A cursor that does not fit is compared first, and other
 // reasons are not for the receiver to find.
 func TestR11StopOfTheReceiver(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "p", "q", "t", "u", "w")
 	first := r.leader().Machine.Head(testStream("t"))
 	for i, c := range []struct {
@@ -145,6 +148,7 @@ func TestR11StopOfTheReceiver(t *testing.T) {
 // R11: a stop for a record that the receiver could not decode ends once its cursor is behind that record. A cursor that was
 // sent before, one of a stream that is still stopped there, and one that does not fit end nothing.
 func TestR11StopEndsOnceItIsPassed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "p", "p")
 	st := testStream("p")
 	head := r.leader().Machine.Head(st)
@@ -196,6 +200,7 @@ func TestR11StopEndsOnceItIsPassed(t *testing.T) {
 // is in the state, and is then raised once. A deposed leader's stop, which never comes, raises none,
 // nor does that of another leader, which raised its own.
 func TestR16AlarmMeansStop(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "q")
 	why := change.Stop{Reason: change.StopForked, There: geo.Head{Seq: 9}}
 	r.ship.stops.unsure = []stopped{{testStream("p"), why}, {testStream("q"), why}}
@@ -226,6 +231,7 @@ func (c stopNow) Evaluate(tx *ranges.Tx) error {
 // A cursor of a stream that this range does not number is refused: it must stop nothing that is
 // received here.
 func TestR16ForeignCursorIsRefused(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p")
 	st := testStream("p")
 	for _, change := range []func(*geo.Stream){
@@ -243,6 +249,7 @@ func TestR16ForeignCursorIsRefused(t *testing.T) {
 // Trims have a bound in rows for each group, and a round walks only the streams that moved: those
 // that are done leave the shipper's memory (invariant 8).
 func TestTrimWalksWhatMoved(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "p", "q")
 	var cursors []StreamCursor
 	for _, p := range []string{"p", "q"} {

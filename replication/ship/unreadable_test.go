@@ -56,6 +56,7 @@ var spoiled = map[string]struct {
 // be sent, without a word of the other location. The other streams of the range are sent and trimmed, and
 // how much waits is known.
 func TestR11UnreadableRecordStopsItsStream(t *testing.T) {
+	t.Parallel()
 	for name, s := range spoiled {
 		for _, n := range []geo.Seq{1, 3} {
 			t.Run(name, func(t *testing.T) {
@@ -81,6 +82,7 @@ func TestR11UnreadableRecordStopsItsStream(t *testing.T) {
 // R11: so does the cursor of a receiver that stands before the record, while the source has nothing to send:
 // no other cursor of the same acknowledgement waits for it.
 func TestR11CursorBeforeAnUnreadableRecord(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"no row", "version"} {
 		r := newRig(t, "p", "p", "p", "q", "q")
 		r.start()
@@ -125,6 +127,7 @@ func (r *rig) requireOthersTrimmed(n geo.Seq) {
 // R11: a trim that ends right before such a record, which has the hash of the one before, leaves that one too, and does
 // not fail for the others.
 func TestR11TrimBeforeAnUnreadableRecord(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, "p", "p", "p", "q", "q")
 	r.spoil(3, spoiled["version"].how)
 	cmd := trimCommand{{Stream: testStream("p"), Head: geo.Head{Seq: 2}}, {Stream: testStream("q"), Head: geo.Head{Seq: 1}}}

@@ -14,6 +14,7 @@ import (
 // The view shows how far each stream of the account is in frames and acknowledged, which is held back for
 // payload, and since when the bus does not confirm, or fails.
 func TestViewOfStreams(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, Options{})
 	require.False(t, w.ship.View("a").Leading)
 	w.gates("a", "b")

@@ -21,6 +21,7 @@ import (
 // key is shown to who has the token alone, a client on this machine finds it by itself, and
 // keeps it over a restart of the process.
 func TestAdminPortsAreClosed(t *testing.T) {
+	t.Parallel()
 	c := startWith(t, ClusterOptions{AdminHosts: []string{"ops.example"}})
 	ask := func(p Ports, method, path, host string, headers ...string) answer {
 		r := httptest.NewRequest(method, "http://"+p.Admin()+path, nil)
@@ -61,6 +62,7 @@ func TestAdminPortsAreClosed(t *testing.T) {
 
 // A node that does not exist is not found, whatever is asked of it.
 func TestAdminPortHasNoSuchNode(t *testing.T) {
+	t.Parallel()
 	c := startWith(t, ClusterOptions{})
 	client, err := wire.New("http://"+c.gateway.Admin(), nil)
 	require.NoError(t, err)
@@ -78,6 +80,7 @@ func TestAdminPortHasNoSuchNode(t *testing.T) {
 // the status and the metrics have it, with what to do, until it is opened or stopped; also if that kept a whole location
 // from starting.
 func TestNodesOutOfService(t *testing.T) {
+	t.Parallel()
 	c := startWith(t, ClusterOptions{})
 	name := wire.NodeName(South, 2)
 	file := filepath.Join(c.o.Dir, string(South), name, "level")
@@ -142,6 +145,7 @@ func TestNodesOutOfService(t *testing.T) {
 // The status has the feature levels of both locations and of their nodes. What is finalized already is not raised again,
 // and what no program knows is refused with the node that would not know it, also on the port that one location has.
 func TestAdminFinalizes(t *testing.T) {
+	t.Parallel()
 	c := startWith(t, ClusterOptions{})
 	client, err := wire.New("http://"+c.gateway.Admin(), nil)
 	require.NoError(t, err)

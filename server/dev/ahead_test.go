@@ -26,6 +26,7 @@ func (c aheadOnce) Evaluate(tx *ranges.Tx) error {
 // later ones alone. Status says so at its location, and at the other one, which takes none of them, that the
 // clock is the reason.
 func TestR6TimesOfTheFutureAreReported(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	warnings := func(l geo.Location) (found string) {
 		status, err := c.admin.Status(t.Context())

@@ -63,6 +63,7 @@ func listed(t *testing.T, table *aztables.Client, filter string, top int32) (row
 // failures that change nothing; what it commits is listed at both locations by filters,
 // in pages.
 func TestSDKTransactions(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	table, second := sdkTable(t, c, ""), sdkTable(t, c, "-secondary")
@@ -130,6 +131,7 @@ func TestSDKTransactions(t *testing.T) {
 // 200 of them flip two rows of a partition never see a mixed pair, nor an older pair
 // after a newer one.
 func TestTransactionsAreAtomic(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	table := sdkTable(t, c, "")
@@ -201,6 +203,7 @@ func readPair(ctx context.Context, p Ports, suffix string) (values []int) {
 // whole; a batch with a query is answered there, one that writes is refused, also when
 // another location forwards it.
 func TestBatchAcrossLocations(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	large := func(parts int) string {

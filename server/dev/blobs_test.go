@@ -124,6 +124,7 @@ func blobCondition(m blob.ModifiedAccessConditions) *azblob.UploadBufferOptions 
 // same bytes, ranges and ETag there and at -secondary; conditions hold; overwrites and
 // deletions arrive; and nothing is written through -secondary.
 func TestBlobsWithSDK(t *testing.T) {
+	t.Parallel()
 	b := startBlobTest(t)
 	ctx := t.Context()
 	_, err := b.first.CreateContainer(ctx, "cont", nil)
@@ -225,6 +226,7 @@ func (b *blobTest) testSecondaryRefusesWrites(t *testing.T) {
 // Every chunk that an acknowledged blob names is durable on all three nodes of the
 // primary, and, once the blob is readable at the secondary, on all three there.
 func TestBlobChunksOnEveryNode(t *testing.T) {
+	t.Parallel()
 	b := startBlobTest(t)
 	_, err := b.first.CreateContainer(t.Context(), "cont", nil)
 	require.NoError(t, err)

@@ -105,6 +105,7 @@ func TestR17Bootstrap(t *testing.T) {
 // The copy of an account is made again from nothing, while writes go on: rows that the secondary has and the primary
 // has not are gone, and what the primary has is there (R17). An account without a copy has none to make again.
 func TestR17Rebuild(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	fill(t, c, "northacct")
 	w := startWriter(t, c, "northacct")

@@ -147,6 +147,7 @@ func deleteStream(t *testing.T, l *location.Location, source geo.Location) {
 // The folder of the bus is wiped while its location is stopped: the records in it are pulled, and
 // the next message raises the alarm (R15).
 func TestBusWipedWhileStopped(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "before", "x")

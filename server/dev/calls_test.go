@@ -156,6 +156,7 @@ func TestReplicationOverCalls(t *testing.T) {
 // when answers get lost and the creation is asked for again; a location reserves nothing
 // that is not the other's.
 func TestReserveOverCalls(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	north, south := c.locations[North], c.locations[South]
 	w := newCallWire(2)

@@ -149,6 +149,7 @@ func filled(t *testing.T) *Cluster {
 // The policies of package client in all modes, against running locations, a cut link and either location stopped
 // (protocol/service.md 13): what a mode allows to be read is read, and nothing else; the signatures are right at both endpoints.
 func TestClientModes(t *testing.T) {
+	t.Parallel()
 	c := filled(t)
 	a := sdkClient(t, c.gateway, nil, quick(client.PrimaryOnly))
 	in := func(m client.LocationMode) context.Context { return client.WithLocationMode(t.Context(), m) }

@@ -36,6 +36,7 @@ func (p parted) Send(from, to geo.NodeID, batch []node.Envelope) {
 // A clone is not made of what a node has that lags: it waits until that has everything that was acknowledged, and refuses
 // where it gets none of it in time.
 func TestCloneOfANodeThatLags(t *testing.T) {
+	t.Parallel()
 	var cut atomic.Bool
 	c := startAdjusted(t, func(o *location.Options) {
 		if o.Name == South {
@@ -100,6 +101,7 @@ func (f filling) GetDiskUsage(string) (vfs.DiskUsage, error) {
 
 // An open clone ends by itself when the disk of its node is nearly full (R9), and its files with it.
 func TestR9CloneEndsOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	var left atomic.Uint64
 	left.Store(1 << 40)
 	c := startAdjusted(t, func(o *location.Options) {
@@ -125,6 +127,7 @@ func TestR9CloneEndsOnAFullDisk(t *testing.T) {
 
 // No clone is opened of a copy of which a recovery with a loss may have taken a part (R4), until it has a Last Sync Time.
 func TestR4NoCloneOfARecoveredCopy(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createAs(t, c, "later", North, string(catalog.LRS))
 	createTable(t, c, "later")

@@ -49,6 +49,7 @@ func cloneFiles(t *testing.T, dir string) (out []string) {
 // account nothing of them, nor the account's to it. Meanwhile the account's Last Sync Time moves on. Dropped, it is
 // gone with its files, and another one can be opened.
 func TestCloneIsApart(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	for i := range 20 {
@@ -124,6 +125,7 @@ func requireNoClone(t *testing.T, c *Cluster) {
 
 // A clone ends by itself after its time.
 func TestCloneExpires(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	_, err := c.admin.OpenClone(t.Context(), "northacct", wire.OpenClone{ForSeconds: 1})
@@ -139,6 +141,7 @@ func TestCloneExpires(t *testing.T) {
 // A clone ends with its node, and what a killed process has left of one is deleted at the next start, once the node is open.
 // Neither changes the live node.
 func TestCloneDoesNotOutliveItsNode(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "1", "value")
@@ -169,6 +172,7 @@ func TestCloneDoesNotOutliveItsNode(t *testing.T) {
 
 // Refused before anything is made: an account without a secondary, one of another location, one that is not there.
 func TestCloneRefused(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	for _, l := range []geo.Location{North, South} {
 		_, err := c.locations[l].OpenClone(t.Context(), "nobody", hour)
@@ -216,6 +220,7 @@ func requireBlobIs(t *testing.T, c *azblob.Client, name string, want []byte) {
 // (R9). What is written in it, blocks of before the cut included, is its own. Once it is dropped, the collection of the
 // host goes on.
 func TestR9CloneKeepsPayload(t *testing.T) {
+	t.Parallel()
 	c := startAdjusted(t, func(o *location.Options) { o.CollectGrace = 2 * time.Second })
 	ctx := t.Context()
 	account, _ := cloneClients(t, c, "northacct")

@@ -13,6 +13,7 @@ import (
 // Pages of a query go on where the last one ended, for entities and for tables, and
 // the last one carries no continuation (protocol/table.md 12).
 func TestContinuation(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	const rows = 25

@@ -30,6 +30,7 @@ func accountEvents(c *Cluster, l geo.Location, account geo.Account, s geo.Servic
 // R16: a stopped stream shows in the event log of the secondary, once for the service and with the
 // reason.
 func TestR16UnavailableServiceIsAnEvent(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	stream := geo.Stream{Account: "northacct", Epoch: geo.Epoch{Number: 1, Location: North}, Range: geo.FirstRange(geo.Table), Lane: 3}
 	require.NoError(t, c.locations[South].Submit(t.Context(), stream.Range, stopByHand{stream, change.Stop{Reason: change.StopForked}}))

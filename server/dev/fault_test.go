@@ -119,6 +119,7 @@ func tableStats(c *Cluster, l geo.Location, account geo.Account) stats.Replicati
 // primary, read at its secondary, and refused there with the protocol's code
 // (invariant 4).
 func TestAccountsInBothDirections(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	for _, account := range []geo.Account{"northacct", "southacct"} {
 		createTable(t, c, account)
@@ -137,6 +138,7 @@ const cutFor = time.Second
 // With the link cut the secondary keeps the old value and Last Sync Time stands still;
 // healed, both move on. The backlog grows meanwhile and drains.
 func TestLinkCutHoldsLastSyncTime(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "old")
@@ -180,6 +182,7 @@ func drained(t *testing.T, c *Cluster) {
 // With the north location stopped, everything at or below Last Sync Time is read in
 // the south, the gateway says 503 for the primary, and a restart serves again.
 func TestPrimaryLocationStopped(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	times := map[string]time.Time{}
@@ -233,6 +236,7 @@ func TestLastSyncTimeMovesAtRest(t *testing.T) {
 // `//`, quotes and `+` in the target, MERGE as a verb, and Expect: 100-continue
 // (DESIGN 2.1). The signature covers the target, so a changed byte would be 403.
 func TestForwardedByteForByte(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	south := c.ports[South]

@@ -133,6 +133,7 @@ func (c *promoteByHand) Evaluate(tx *ranges.Tx) error {
 // R21, invariant 4: a former primary that starts again takes no write of an account that was promoted at the other
 // location meanwhile, whatever an operator overrides; its reads are marked as perhaps old. Its other accounts are written.
 func TestR21FormerPrimaryTakesNoWrites(t *testing.T) {
+	t.Parallel()
 	a := startApart(t)
 	createAs(t, a.Cluster, "stays", North, "RA-GRS")
 	createTable(t, a.Cluster, "stays")
@@ -181,6 +182,7 @@ func TestR21Override(t *testing.T) {
 
 // R21: with the standing policy a location that starts alone takes writes, and status names the policy.
 func TestR21StandingPolicy(t *testing.T) {
+	t.Parallel()
 	a := startApart(t)
 	a.alone.Store(true)
 	a.restartAlone(t)
@@ -194,6 +196,7 @@ func TestR21StandingPolicy(t *testing.T) {
 
 // R21: antipode dev sets the policy by itself for a location that an operator stopped, and for a link that was cut.
 func TestR21DevGoesOnAlone(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	require.False(t, c.alone(South))
 	createTable(t, c, "northacct")

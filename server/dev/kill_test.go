@@ -41,6 +41,7 @@ const (
 
 // TestChildServer is no test: it is the process that TestKilledProcess kills.
 func TestChildServer(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv(childDir)
 	if dir == "" {
 		return
@@ -88,6 +89,7 @@ func startChild(t *testing.T, dir string, base int) *exec.Cmd {
 // Three replicas in fact (invariant 1): after 1,000 acknowledged writes
 // and kill -9, each of the three folders, opened alone and read-only, holds every one.
 func TestKilledProcessLeavesThreeReplicas(t *testing.T) {
+	t.Parallel()
 	dir, base := t.TempDir(), freeBase(t)
 	cmd := startChild(t, dir, base)
 	p := Ports{"127.0.0.1", base}

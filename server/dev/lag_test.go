@@ -11,6 +11,7 @@ import (
 // The lag of a lane counts what the primary has and the secondary does not, while the link is cut; when
 // the primary has stopped it is what the secondary got notice of, and says so.
 func TestLagOfCutLink(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	client, err := wire.New("http://"+c.gateway.Admin(), nil)
 	require.NoError(t, err)

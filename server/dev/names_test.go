@@ -15,6 +15,7 @@ import (
 // The name server of a cluster answers with the account's location once its creation has ended, over UDP and TCP, while
 // one location is stopped, and after a restart before either runs.
 func TestNameServer(t *testing.T) {
+	t.Parallel()
 	o := ClusterOptions{
 		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), DNSZone: "antipode.test", Tick: testTick, Logger: slog.New(slog.DiscardHandler),
 	}

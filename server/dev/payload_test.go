@@ -20,6 +20,7 @@ import (
 // A leader proposes no change whose payload it does not hold itself (R3): it may have
 // been away when the payload came.
 func TestLeaderWithoutPayloadRefuses(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	north := c.locations[North]
 	create := &catalog.Create{Service: geo.Blob, Account: "northacct", Name: "cont"}
@@ -43,6 +44,7 @@ func TestLeaderWithoutPayloadRefuses(t *testing.T) {
 
 // Where a location has no quorum, the gateway asks the other one and does not wait.
 func TestGatewayWithoutQuorum(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")
@@ -60,6 +62,7 @@ func TestGatewayWithoutQuorum(t *testing.T) {
 
 // Options that the service never had are refused, not ignored (protocol/table.md 1.5).
 func TestUnbuiltQueryOptions(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	for _, option := range []string{"$orderby=v", "$skip=1", "$expand=x"} {

@@ -17,6 +17,7 @@ import (
 // A location scales a queue that is busy, deletes messages that have expired and those of a queue that was cleared, and
 // counts all of that; the secondary gets the same rows. Nobody but it and the clients of the queue does anything.
 func TestQ13LocationKeepsQueues(t *testing.T) {
+	t.Parallel()
 	c := startAdjusted(t, func(o *location.Options) {
 		o.Queues.KeepEvery = 20 * time.Millisecond
 		o.Queues.Scale = queues.ScaleOptions{

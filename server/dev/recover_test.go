@@ -122,6 +122,7 @@ func requireUncompared(t *testing.T, c *Cluster, id geo.RangeID, waits bool) {
 // not re-formed while that does not answer, or is far ahead of the clock here; without the answer only
 // if the operator insists, and then the result shows that nothing was checked.
 func TestR6RecoveryAsksPair(t *testing.T) {
+	t.Parallel()
 	var behind atomic.Int64
 	c := startAdjusted(t, func(o *location.Options) {
 		if o.Name == North {

@@ -80,6 +80,7 @@ func streamsOf(c *Cluster, account geo.Account) (n int) {
 // The changes of an LRS account have no numbers and are in no outbox: both locations know the account, and
 // no stream of it exists (R10). Its `-secondary` is refused, through either location; the link may be cut.
 func TestR10LRSAccount(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	a := createAs(t, c, "alone", North, "Standard_LRS")
 	require.Equal(t, "LRS", a.Redundancy)
@@ -118,6 +119,7 @@ func TestR10LRSAccount(t *testing.T) {
 // A GRS account is copied as an RA-GRS one is, and operators see its Last Sync Time; clients cannot read its
 // secondary (R13).
 func TestR13GRSAccount(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	a := createAs(t, c, "hidden", South, "GRS")
 	require.Equal(t, "GRS", a.Redundancy)
@@ -355,6 +357,7 @@ func (p *mutePeer) Announce(ctx context.Context, a catalog.Account) error {
 // the catalog's stream is enough: Last Sync Time never covers a write that is not copied, and then
 // `-secondary` is refused (R13). The rest follows with the calls.
 func TestR13LeaveWithoutCalls(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	north := c.locations[North]
 	peer := &mutePeer{Peer: linkedDirectory{c.link, c.locations[South]}}

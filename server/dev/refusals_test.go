@@ -22,6 +22,7 @@ import (
 // endpoint. Each gets the protocol's status and code, and the entity is as it was
 // (protocol/table.md 2.1, 3, 14.1, A.74, A.78, A.83; invariant 7).
 func TestTableRequestsRefused(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")

@@ -13,6 +13,7 @@ import (
 // the admin port and frees the name; then either location makes the account, and a second creation
 // without that works as well (R8).
 func TestNameCreatedAtBothLocations(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	client, err := wire.New("http://"+c.gateway.Admin(), nil)
 	require.NoError(t, err)

@@ -30,6 +30,7 @@ func oneStream(t *testing.T) (c *Cluster, st geo.Stream, at geo.Head) {
 // R11: a stream that stopped at both ends for a record of a later version goes on by itself, with all that waited, once the
 // receiving location was started with a program that knows it, as after its upgrade.
 func TestR11StreamGoesOnByItself(t *testing.T) {
+	t.Parallel()
 	c, st, at := oneStream(t)
 	stop := func(l geo.Location, why change.Stop) {
 		require.NoError(t, c.locations[l].Submit(t.Context(), st.Range, stopByHand{st, why}))
@@ -64,6 +65,7 @@ func TestR11StreamGoesOnByItself(t *testing.T) {
 // R11: a stream that stopped at both ends for a record of a later version goes on, with all that waited, when
 // an operator ends the stops; one that is forked does not.
 func TestR11ResumedStreamGoesOn(t *testing.T) {
+	t.Parallel()
 	c, st, _ := oneStream(t)
 	stop := func(why change.StopReason) {
 		for _, l := range []geo.Location{South, North} {

@@ -18,6 +18,7 @@ import (
 // The scrape shows what happened: two replicas in sync while a node is stopped, backlog and age
 // that grow while the link is cut and that add up, and as many requests as the client sent.
 func TestScrapeShowsTheState(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	createTable(t, c, "northacct")
 	stopped := geo.NodeID(0)

@@ -53,6 +53,7 @@ func copyAt(t *testing.T, c *Cluster, l geo.Location, account geo.Account) (n in
 // restart, and nothing else is. A table that is created again under the name begins empty and keeps what is
 // written to it. The two copies are the same afterwards.
 func TestR8DeletedTableIsSwept(t *testing.T) {
+	t.Parallel()
 	c := startAdjusted(t, func(o *location.Options) { o.SweepEvery = 20 * time.Millisecond })
 	ctx := t.Context()
 	createTable(t, c, "northacct")

@@ -87,6 +87,7 @@ func TestWhyLinkCut(t *testing.T) {
 
 // A primary that does not answer is named too, by the secondary alone.
 func TestWhyPrimaryStopped(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	require.NoError(t, c.servers[North].Stop())
 	cause := becauseOf(t, c, geo.Table, func(w wire.Cause) bool { return w.Stage == wire.StageLink })
@@ -123,6 +124,7 @@ func TestWhyBusDoesNotConfirm(t *testing.T) {
 
 // A stream that may not go on is named, with its lane, and other services are well.
 func TestWhyStoppedStream(t *testing.T) {
+	t.Parallel()
 	c := startFaulty(t)
 	stream := geo.Stream{Account: "northacct", Epoch: geo.Epoch{Number: 1, Location: North}, Range: geo.FirstRange(geo.Table), Lane: 3}
 	require.NoError(t, c.locations[South].Submit(t.Context(), stream.Range, stopByHand{stream, change.Stop{Reason: change.StopForked}}))

@@ -15,6 +15,7 @@ import (
 
 // R4: no clone is made of a part of a copy, which nobody may read under the name of the secondary either.
 func TestR4NoCloneOfAPart(t *testing.T) {
+	t.Parallel()
 	part, failed := geo.Service(0), errors.New("no lease")
 	whole := func(_ context.Context, a *catalog.Account, s geo.Service) (bool, error) {
 		require.EqualValues(t, "acct", a.Name)
@@ -33,6 +34,7 @@ func TestR4NoCloneOfAPart(t *testing.T) {
 
 // A clone ends once the disk of its node is nearly full, and no other one: while it is open payload there is not reclaimed (R9).
 func TestR9CloneGivesWayOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	c := &clones{open: map[geo.Account]*openClone{"here": {host: 2}, "there": {host: 3}}}
 	c.note(node.Event{Kind: node.DiskHasRoom, Node: 2})
 	require.False(t, c.open["here"].pressed)

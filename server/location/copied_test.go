@@ -13,6 +13,7 @@ import (
 // What is shown of a bootstrap was measured: no total before all ranges are counted, none that is less than what was
 // copied, 100 percent only when all is numbered, no rate before it was watched, and no time left without a rate.
 func TestR17CopiedIsMeasured(t *testing.T) {
+	t.Parallel()
 	epoch := geo.Epoch{Number: 2, Location: "north"}
 	image := func(copied, total uint64, done bool) change.Image {
 		m := change.Image{Epoch: epoch, Copied: change.ImageSize{Rows: copied, Bytes: 10 * copied, Payload: 90 * copied}}

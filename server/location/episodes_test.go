@@ -14,6 +14,7 @@ import (
 // An episode of a service is reported once where it begins, once where its reason changes and once where
 // it ends, however many samples it lasts. What a single sample shows is not reported.
 func TestEpisodesAreReportedOnce(t *testing.T) {
+	t.Parallel()
 	e := newEpisodes(ServiceUnavailable, ServiceLive)
 	table := serviceKey{"pictures", geo.Table}
 	var got []string
@@ -39,6 +40,7 @@ func TestEpisodesAreReportedOnce(t *testing.T) {
 // A new account, which has no Last Sync Time for a moment, is not reported; one that is unavailable
 // from its first sample on is. A service that is no longer sampled is forgotten.
 func TestEpisodesOfNewServices(t *testing.T) {
+	t.Parallel()
 	e := newEpisodes(ServiceUnavailable, ServiceLive)
 	fresh, down := serviceKey{"fresh", geo.Table}, serviceKey{"down", geo.Table}
 	require.Empty(t, e.step(map[serviceKey]string{fresh: "not-heard", down: "forked"}))
@@ -50,6 +52,7 @@ func TestEpisodesOfNewServices(t *testing.T) {
 
 // One cause that reaches every account does not push everything else out of the event log.
 func TestEpisodesAreBounded(t *testing.T) {
+	t.Parallel()
 	e := newEpisodes(ServiceUnavailable, ServiceLive)
 	sample := map[serviceKey]string{}
 	for i := range episodeEventsMax + 7 {
@@ -64,6 +67,7 @@ func TestEpisodesAreBounded(t *testing.T) {
 
 // The sampling takes a part of the time that does not grow with the number of accounts, and goes on however long a sample takes.
 func TestWatchPause(t *testing.T) {
+	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{
 		0: watchEvery, 50 * time.Millisecond: watchEvery, 100 * time.Millisecond: time.Second, time.Minute: watchMost,
 	} {

@@ -13,6 +13,7 @@ import (
 // The event log returns the newest events first and keeps at most eventsMax; their numbers show
 // how many were dropped.
 func TestEventLogIsBounded(t *testing.T) {
+	t.Parallel()
 	l := &Location{events: events{location: "north", clock: clock.System{}}}
 	require.Empty(t, l.Events())
 	const n = 2*eventsMax + 7

@@ -24,6 +24,7 @@ func (f staged) Evaluate(tx *ranges.Tx) error { return f(tx) }
 // R16: the pages of the lost-and-found have each row once, in order, also one that cannot be decoded: it is named, with
 // all that it holds, and dropped by its key.
 func TestR16FoundInPages(t *testing.T) {
+	t.Parallel()
 	s := stamptest.New(t, "north", geo.Table)
 	id := geo.FirstRange(geo.Table)
 	st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "south"}, Range: id, Lane: 3}

@@ -17,6 +17,7 @@ import (
 // What becomes of writes follows from the account's policy and the age of its oldest change: no policy holds a write
 // before half of the target, and only refuse stops one, past the target.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	const target = 100 * time.Second
 	for _, c := range []struct {
 		policy catalog.WhenLate
@@ -51,6 +52,7 @@ func TestHold(t *testing.T) {
 // The changes of an account whose copy has not begun are in no outbox, and wait since the bootstrap has begun: as long as
 // the secondary does not answer, such an account is late like any other.
 func TestLateBeforeTheCopy(t *testing.T) {
+	t.Parallel()
 	outbox := map[geo.Account]geo.Timestamp{"acct": 7}
 	for _, c := range []struct {
 		operation *catalog.Operation
@@ -72,6 +74,7 @@ func TestLateBeforeTheCopy(t *testing.T) {
 
 // A location that starts again has looked at no outbox: what it knew before holds no write.
 func TestLateAfterARestart(t *testing.T) {
+	t.Parallel()
 	l := New(Options{Name: "north", Other: "south", Nodes: []geo.NodeID{1}, Local: []geo.NodeID{1}, Clock: clock.System{}})
 	l.watching.lateAt = l.o.Clock.Mono() + time.Hour // It is not due to look.
 	l.Primary.SetLate(map[primary.Written]primary.Late{{Account: "acct", Service: geo.Blob}: {Refuse: true}}, l.o.OnHeld)
@@ -87,6 +90,7 @@ func TestLateAfterARestart(t *testing.T) {
 // R18: an outbox that cannot be read hides nothing of the others: they go on being looked at, and what was known of
 // its own service stays, since nothing of it is known to have arrived.
 func TestR18UnreadableBacklogHidesNoOther(t *testing.T) {
+	t.Parallel()
 	l := New(Options{Name: "north", Other: "south", Nodes: []geo.NodeID{1}, Local: []geo.NodeID{1}, Clock: clock.System{}, RPOTarget: time.Minute})
 	accounts := []*catalog.Account{
 		{Name: "a", Primary: "north", Secondary: "south", Redundancy: catalog.GRS, WhenLate: catalog.LateRefuse},
@@ -121,6 +125,7 @@ func TestR18UnreadableBacklogHidesNoOther(t *testing.T) {
 
 // R18: what a single look shows holds no write: after a clock jumped ahead, what is under way is old until the next one.
 func TestR18OneLookHoldsNoWrite(t *testing.T) {
+	t.Parallel()
 	l := New(Options{Name: "north", Other: "south", Nodes: []geo.NodeID{1}, Local: []geo.NodeID{1}, Clock: clock.System{}, RPOTarget: time.Minute})
 	w, now := &l.watching, time.Unix(1e9, 0)
 	w.accounts = []*catalog.Account{{Name: "a", Primary: "north", Secondary: "south", Redundancy: catalog.GRS, WhenLate: catalog.LateRefuse}}

@@ -14,6 +14,7 @@ import (
 // What is said of a node that is out of service is one line that ends with what to do; or with that
 // nobody has to do anything.
 func TestDescribeDown(t *testing.T) {
+	t.Parallel()
 	disk := errors.Join(fmt.Errorf("flush: %w", syscall.EIO), errors.New("close: later"))
 	const start = "node start north-2"
 	require.Equal(t, "flush: input/output error; close: later: it is opened again by itself, on a full disk once that has room", describeDown(disk, false, start))

@@ -20,6 +20,7 @@ import (
 // service's streams and the catalog's, the records are those that closed records have named, and from the last contact with
 // either range on nothing is known. A range that has not been in contact leaves no guarantee and no bound.
 func TestR20LossIsNeverBelowTheTruth(t *testing.T) {
+	t.Parallel()
 	fork := func(s geo.Service, closed geo.Timestamp, streams ...catalog.ForkStream) catalog.Fork {
 		prefix := keys.AppendService(nil, s)
 		return catalog.Fork{
@@ -45,6 +46,7 @@ func TestR20LossIsNeverBelowTheTruth(t *testing.T) {
 
 // R20: the accounts of a list show the unplanned failovers to this location that are under way, and no others.
 func TestR20PromotionsAreDescribed(t *testing.T) {
+	t.Parallel()
 	l := New(Options{Name: "south", Other: "north", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
 	var of []*catalog.Account
 	for _, name := range []geo.Account{"moving", "resting"} {
@@ -70,6 +72,7 @@ func TestR20PromotionsAreDescribed(t *testing.T) {
 
 // R19, R20: a field that a failover of a type does not have is refused: a planned one with dry_run would move the account.
 func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
+	t.Parallel()
 	for _, f := range []wire.Failover{
 		{Type: wire.FailoverPlanned},
 		{Type: wire.FailoverPlanned, WithinSeconds: 5},

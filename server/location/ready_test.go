@@ -11,6 +11,7 @@ import (
 // A location is ready once the statistics of all accounts that have their secondary there are live. Those whose copy
 // is made do not count: that may take days.
 func TestNotLive(t *testing.T) {
+	t.Parallel()
 	lag := 0.1
 	live := wire.ServiceStatus{Service: "blob", Status: wire.Live, LagSeconds: &lag}
 	account := func(services ...wire.ServiceStatus) wire.AccountStatus {

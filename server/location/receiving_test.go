@@ -18,6 +18,7 @@ import (
 // ends within that of the loss of the lead, starts again with the next term, with what the location knows
 // then, and is waited for when the location stops.
 func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var lead atomic.Uint64
@@ -69,6 +70,7 @@ func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
 
 // A receiver does not begin while the location cannot say which stream it knows: it asks again.
 func TestReceiverWaitsForWhatTheLocationKnows(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var read, started atomic.Int32

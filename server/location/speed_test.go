@@ -12,6 +12,7 @@ import (
 // A speed is known after some seconds of samples, follows the last ones alone, and is forgotten with a number that
 // is not known.
 func TestSpeeds(t *testing.T) {
+	t.Parallel()
 	s := speeds[serviceKey]{keep: syncSamples}
 	table := serviceKey{"pictures", geo.Table}
 	at, last := time.Duration(0), int64(1e9)

@@ -13,6 +13,7 @@ import (
 // R16: a unit of too many rows at the secondary comes without them, and is not one that the secondary does not have: that
 // one is deleted at the primary.
 func TestR16LargeUnitIsNoDeletedOne(t *testing.T) {
+	t.Parallel()
 	key := []byte("unit")
 	got, bytes := unitToTake(key, &verify.Unit{Key: key, Large: true})
 	require.Equal(t, primary.TakeUnit{Key: key, Large: true}, got)
@@ -29,6 +30,7 @@ func TestR16LargeUnitIsNoDeletedOne(t *testing.T) {
 // R16: what the secondary has is that of its side only if it settles the stream from the base of the settlement, and has
 // come to it.
 func TestR16TakeIsFromTheBase(t *testing.T) {
+	t.Parallel()
 	base := geo.Head{Seq: 9, Hash: 4}
 	for _, c := range []struct {
 		at verify.LaneHead

@@ -564,6 +564,7 @@ func (w *taking) check() {
 // a client has written since the operator's command; what it was is in the lost-and-found; one that goes on without a stop
 // has the rows that the source had at that record; and once the ends answer each other the settlement ends.
 func TestR16TakeInterleaved(t *testing.T) {
+	t.Parallel()
 	north, south := stamptest.New(t, "north", geo.Catalog), stamptest.New(t, "south", geo.Catalog)
 	id := geo.FirstRange(geo.Catalog)
 	n, kept := 0, 0

@@ -18,6 +18,7 @@ import (
 // R16: a settlement that cannot end is tried again after a pause that doubles up to a bound, since each try compares whole
 // lanes, and holds up other settlements. One that makes progress, or for which a command was given, is tried at once.
 func TestR16SettlementIsTriedAgainAfterAPause(t *testing.T) {
+	t.Parallel()
 	now := clock.NewManual(time.Unix(1_700_000_000, 0))
 	tries := settleTries{clock: now, of: map[settlement]*settleTry{}}
 	one, other := settlement{account: "one"}, settlement{account: "other"}
@@ -60,6 +61,7 @@ func TestR16SettlementIsTriedAgainAfterAPause(t *testing.T) {
 // R16: a settlement ends for the lanes that were compared and found equal, whatever the others have. It ends for none
 // where it is not known in which lanes rows differ.
 func TestR16SettlementOfEqualLanesEnds(t *testing.T) {
+	t.Parallel()
 	bad := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Object: "o"}
 	lane := func(n geo.Lane) geo.Lane { return (bad.Lane() + n) % geo.LaneCount }
 	stops := map[geo.Lane]change.Stop{lane(0): {}, lane(1): {}, lane(2): {}, lane(3): {}}

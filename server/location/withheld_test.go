@@ -34,6 +34,7 @@ func (p *fakePublisher) Publish(_ string, _ []byte, done func(error)) error {
 // R22: after a failure nothing is sent until the other location has answered which accounts it has in a higher epoch, and
 // then nothing of these. A full bus is no failure. One frame every 5 s is sent all the same.
 func TestR22AsksBeforeItSends(t *testing.T) {
+	t.Parallel()
 	clk := clock.NewManual(time.Unix(1e9, 0))
 	clk.Advance(time.Minute)
 	l := New(Options{Name: "north", Other: "south", Clock: clk, Local: []geo.NodeID{1}})
@@ -77,6 +78,7 @@ func TestR22AsksBeforeItSends(t *testing.T) {
 // R22: what was withheld for a higher epoch goes on once the other location, asked again, has that no more: it was made
 // again. One that it was not asked for stays withheld, and all do where it does not answer.
 func TestR22UnpassedIsSent(t *testing.T) {
+	t.Parallel()
 	l := New(Options{Name: "north", Other: "south", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
 	s := stamptest.New(t, "north", geo.Catalog)
 	l.stamp.Store(s)
@@ -147,6 +149,7 @@ func (r *oneRow) Get([]byte) ([]byte, bool, error) {
 // R22: what is withheld is looked up again, soon, and what is not is remembered, each for its epoch alone: nothing stays
 // withheld after its account was followed, and each record of an account at rest costs no read.
 func TestR22WithheldIsLookedUpAgain(t *testing.T) {
+	t.Parallel()
 	clk := clock.NewManual(time.Unix(1e9, 0))
 	l := New(Options{Name: "north", Other: "south", Clock: clk, Local: []geo.NodeID{1}})
 	l.confirming.begin()
@@ -175,6 +178,7 @@ func TestR22WithheldIsLookedUpAgain(t *testing.T) {
 
 // R22: a former primary is awaited from the promotion until it has kept what it alone has.
 func TestR22LostIsAwaited(t *testing.T) {
+	t.Parallel()
 	a := &catalog.Account{Name: "acct", Primary: "south", Secondary: "north", LastFailover: 7}
 	require.Nil(t, lostAwaited(a, "south"))
 	a.Operation = &catalog.Operation{Kind: catalog.OperationTaken}
@@ -191,6 +195,7 @@ func TestR22LostIsAwaited(t *testing.T) {
 // R21: the accounts that are refused are listed by the rule of the fence: of two epochs that were begun at once, above the last
 // one that both locations know of, that of the other location counts, whatever their numbers are.
 func TestR21RefusedEpochsAreThoseOfTheFence(t *testing.T) {
+	t.Parallel()
 	l := New(Options{Name: "north", Other: "south", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
 	of := func(name geo.Account, agreed geo.EpochNumber) *catalog.Account {
 		return &catalog.Account{Name: name, Primary: "north", Epoch: 4, Operation: &catalog.Operation{Kind: catalog.OperationLeave, Agreed: agreed}}

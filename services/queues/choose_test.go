@@ -28,6 +28,7 @@ func chosen(t *testing.T, c *chooser, d *Dictionary) (puts map[SubqueueID]int, f
 // Q25: messages are put into subqueues of the newest schema alone, and got from those of the oldest first; from no
 // subqueue that is disabled or to be deleted (protocol/queue.md 20, 25).
 func TestQ25SchemasDrain(t *testing.T) {
+	t.Parallel()
 	c := &chooser{random: rand.Reader}
 	d := &Dictionary{Subqueues: []Entry{
 		{ID: 1, Schema: 1, State: StateAll},
@@ -52,6 +53,7 @@ func TestQ25SchemasDrain(t *testing.T) {
 // Of two subqueues the emptier one takes what is put, and the fuller one gives what is got, as far as that is known;
 // one of which nothing is known is used, so that it is (protocol/queue.md 20).
 func TestChoiceKeepsSubqueuesEven(t *testing.T) {
+	t.Parallel()
 	c := &chooser{random: rand.Reader}
 	d := &Dictionary{Subqueues: []Entry{{ID: 1, Schema: 1, State: StateAll}, {ID: 2, Schema: 1, State: StateAll}}}
 	c.known.learn(goldenQueue(), d, time.Second)
@@ -67,6 +69,7 @@ func TestChoiceKeepsSubqueuesEven(t *testing.T) {
 
 // A dictionary is used for a moment alone; of two reads that which began later counts.
 func TestKnowledge(t *testing.T) {
+	t.Parallel()
 	var k knowledge
 	q, d := goldenQueue(), first()
 	k.learn(q, d, 10)

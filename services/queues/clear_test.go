@@ -31,6 +31,7 @@ func (r *rig) precededBy(f func(w services.Write) error) *queues.Service {
 
 // A Clear that finds the dictionary changed by another one clears what that one has made, too.
 func TestQ15ClearGoesOnBehindAnotherChange(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a")
 	changed := false
@@ -51,6 +52,7 @@ func TestQ15ClearGoesOnBehindAnotherChange(t *testing.T) {
 
 // A Clear that cannot close what it has replaced never reports that nothing happened.
 func TestQ15ClearThatFailsBehindItsChange(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a")
 	end := r.precededBy(func(w services.Write) error {
@@ -68,6 +70,7 @@ func TestQ15ClearThatFailsBehindItsChange(t *testing.T) {
 // A Clear whose process ends behind its change of the dictionary is finished by a keeper. A front end that knows the
 // dictionary of before puts into what is cleared, for as long as it uses it, and not after that.
 func TestQ15ClearWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	k.put(t, "before")
 	end := queues.New(queues.Options{Stamp: k.stamp, Writer: &dying{Writer: k.write, left: 1}, Clock: k.clock})
@@ -84,6 +87,7 @@ func TestQ15ClearWithoutAnAnswer(t *testing.T) {
 
 // A Clear of a queue whose dictionary is full, since nothing was collected, changes nothing.
 func TestClearOfAFullDictionary(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a")
 	d := r.dictionary(t)
@@ -98,6 +102,7 @@ func TestClearOfAFullDictionary(t *testing.T) {
 
 // A Clear is taken while the disk is nearly full (R2): all of its commands are deletions.
 func TestClearOnlyDeletes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a")
 	commands := 0

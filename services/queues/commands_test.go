@@ -15,6 +15,7 @@ import (
 // Q8, Q9: commit times rise whatever the clock of a leader does, so that a message that is put after the clock was set
 // back is visible after all others; and one that is below the head is delivered (here by an update to zero).
 func TestQ22UpdateBelowTheHead(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	put := func(id byte, delay time.Duration) *Put {
 		c := &Put{Command: Command{At: m.at}, ID: MessageID{id}, PutOptions: PutOptions{TTL: -1, Delay: delay}}
@@ -43,6 +44,7 @@ func TestQ22UpdateBelowTheHead(t *testing.T) {
 
 // Q8: guarantee H does not depend on the times that a range gives: what is inserted below the head moves it back.
 func TestQ8InsertBelowTheHead(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	e := &evaluation{head: head{first: m.now}}
 	e.insert(place{m.now - 1, MessageID{1}}, &message{})
@@ -53,6 +55,7 @@ func TestQ8InsertBelowTheHead(t *testing.T) {
 
 // Q17: messages that were put without a delay are got in the order of their puts, whatever their ids.
 func TestQ17Order(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	for i := range 100 {
 		c := &Put{Command: Command{At: m.at}, ID: MessageID{byte(200 - i)}, PutOptions: PutOptions{TTL: -1}}
@@ -111,6 +114,10 @@ func (r *traced) apply(t *testing.T, w services.Write, at geo.Timestamp, prefix 
 // all that they have left behind. Where one message is hidden all the time, the first Get of a later time passes what
 // the others left behind where they were hidden to, and no other one does.
 func TestDequeueBehindAMillionDeletedRows(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow under the race detector: one goroutine does nearly all")
+	}
 	for hidden, deleted := range map[bool]int{true: 1_000_000, false: 10_000} {
 		m, r := newModel(), &traced{rows: rows{}}
 		prefix := string(m.at.Partition().Append(nil))
@@ -159,6 +166,7 @@ func TestDequeueBehindAMillionDeletedRows(t *testing.T) {
 // An idle queue is polled without a write; one whose messages are all hidden writes its head now and then, so that no
 // poll walks over the traces of what was deleted before.
 func TestPollsOfAnIdleQueueWriteNothing(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	poll := func() int {
 		effect, err := (&Get{Command: Command{At: m.at}, Max: 1, Timeout: 30 * time.Second}).Evaluate(m.rows, m.tick())
@@ -185,6 +193,7 @@ func TestPollsOfAnIdleQueueWriteNothing(t *testing.T) {
 // Q20: a Get deletes a bounded number of messages that have expired before it, and goes on with the next ones in the
 // next call; what expired is got by nobody.
 func TestQ20ManyExpired(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	put := func(i int, ttl time.Duration) {
 		id := MessageID{byte(i), byte(i >> 8)}
@@ -211,6 +220,7 @@ func TestQ20ManyExpired(t *testing.T) {
 
 // A message may be hidden up to the moment in which it expires, and no longer (protocol/queue.md 9.5).
 func TestQ24HiddenUntilItExpires(t *testing.T) {
+	t.Parallel()
 	m := newModel()
 	put := &Put{Command: Command{At: m.at}, ID: MessageID{1}, PutOptions: PutOptions{TTL: 10 * time.Second}}
 	began := m.tick()

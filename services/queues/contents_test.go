@@ -10,6 +10,7 @@ import (
 
 // Q6, Q7: what a check of a whole subqueue finds: nothing in one that commands made, and each invariant that its rows break.
 func TestReadContents(t *testing.T) {
+	t.Parallel()
 	r := rows{}
 	at := Subqueue{Queue: goldenQueue(), ID: 7}
 	now := ticksAfter(0, time.Hour)

@@ -79,6 +79,7 @@ func tracesIn(t *testing.T, fs vfs.FS, dir string, of []queues.Message) (out tra
 // whatever length they are: the flush writes nothing but the keys of what was deleted, and a compaction drops these too. Of a
 // message that was put and got the files have one row, where it was moved to (protocol/queue.md 26).
 func TestQ18NothingOfDeletedMessagesInFiles(t *testing.T) {
+	t.Parallel()
 	disk := &tables{FS: vfs.NewMem()}
 	s, q := benchStamp(t, disk)
 	all := queues.New(queues.Options{Stamp: s, Writer: primary.New(s), Clock: clock.System{}})

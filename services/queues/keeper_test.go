@@ -109,6 +109,7 @@ func (k *kept) states(t *testing.T) (out []queues.State) {
 // messages wait for these, and they go when they are empty. No message is lost, and everything is counted and logged
 // (protocol/queue.md 24).
 func TestQ13KeeperScales(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	k.keep(5 * time.Second)
 	require.Equal(t, []queues.State{queues.StateAll}, k.states(t))
@@ -150,6 +151,7 @@ func TestQ13KeeperScales(t *testing.T) {
 // Between the limits nothing changes: a queue that is neither busy enough for another subqueue nor quiet stays as it is, and
 // becomes smaller once it was quiet for a whole window. What a process did not see, since others led, counts as busy.
 func TestKeeperWaitsForQuiet(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	k.change(t, add(7))
 	k.clock.pass(time.Hour)
@@ -171,6 +173,7 @@ func TestKeeperWaitsForQuiet(t *testing.T) {
 // Polls of an empty queue get it no subqueue, however many there are: each poll would ask that one, too. They do not keep
 // a queue from draining either.
 func TestPollsScaleNothing(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	poll := func() {
 		for range 8 {
@@ -204,6 +207,7 @@ func (k *kept) get(t *testing.T, limit int, timeout time.Duration, times int) (o
 // Q20: messages that have expired are deleted in bounded steps, wherever they stand, and then they are not counted; those that
 // live stay. A queue whose dictionary has no row is kept, too.
 func TestQ20KeeperCollectsExpired(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	for i := range 3500 {
 		o := queues.PutOptions{Text: []byte("x"), TTL: time.Minute}
@@ -226,6 +230,7 @@ func TestQ20KeeperCollectsExpired(t *testing.T) {
 // Q15: what Clear leaves is deleted in bounded steps, and leaves the dictionary; a Clear that ended in its middle is
 // finished without another one.
 func TestQ15KeeperCollectsCleared(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	for range 2500 {
 		k.put(t, strings.Repeat("x", 3000))
@@ -250,6 +255,10 @@ func TestQ15KeeperCollectsCleared(t *testing.T) {
 
 // A keeper that is in the middle of a long subqueue goes on where that is cleared, or its messages are deleted, meanwhile.
 func TestQ20KeeperLeavesWhatWasCleared(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow under the race detector: one goroutine does nearly all")
+	}
 	for steps := range 4 {
 		k := newKept(t)
 		for range 1100 { // More than a step looks at.
@@ -269,6 +278,7 @@ func TestQ20KeeperLeavesWhatWasCleared(t *testing.T) {
 
 // A location changes nothing of an account whose primary is the other one, nor of a queue that is deleted.
 func TestKeeperLeavesCopiesAlone(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	_, err := k.Put(t.Context(), k.queue, queues.PutOptions{Text: []byte("a"), TTL: time.Second})
 	require.NoError(t, err)
@@ -335,6 +345,7 @@ func (d *dying) Write(ctx context.Context, w services.Write) error {
 // Q1, Q6, Q12, Q13, Q14: a keeper that ends before or behind any of its commits leaves a queue that loses nothing, counts
 // right, takes and gives messages, and is finished by the next keeper; forced from 1 to 4 subqueues and back, with clears.
 func TestQ13KeeperDiesAnywhere(t *testing.T) {
+	t.Parallel()
 	k := newKept(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	live := map[string]bool{}

@@ -272,6 +272,7 @@ func (m *model) check(t *rapid.T) {
 // time passes between them: what is got, in which order and how often, which receipts work, what is counted; no message
 // is below the head, and no text is left behind (property).
 func TestQ7CommandsAgainstAModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel()
 		t.Repeat(map[string]func(*rapid.T){

@@ -65,6 +65,10 @@ func (k *kept) ranges(t *testing.T) (ranges, subqueues int) {
 // it gets four, also where one of the ranges holds a millionth of the ids, and the dictionary stands in one more. Those of a
 // queue that has several in one range are drained to one, busy or not, and no message is lost.
 func TestKeeperScalesByRoute(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("slow under the race detector: one goroutine does nearly all")
+	}
 	k := newKept(t)
 	k.scale.WithinRange, k.scale.Max = false, 16
 	k.renew()

@@ -39,6 +39,7 @@ func goldenDictionary() *Dictionary {
 
 // The stored form never changes: rows and receipts of today equal the golden file. docs/format/queue.md spells it out.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	dictionary, err := json.Marshal(goldenDictionary())
 	require.NoError(t, err)
 	sub := Subqueue{goldenQueue(), 0x1122334455667788}
@@ -58,6 +59,7 @@ func TestGolden(t *testing.T) {
 
 // What stands in the golden file is still read, as what was written.
 func TestGoldenIsRead(t *testing.T) {
+	t.Parallel()
 	lines := golden.Read(t, goldenPath)
 	h, err := parseHead(golden.Bytes(t, lines["head"]))
 	require.NoError(t, err)
@@ -82,6 +84,7 @@ func TestGoldenIsRead(t *testing.T) {
 
 // What a receipt is compared with (protocol/queue.md 9.4): the text, the message and the queue.
 func TestReceipts(t *testing.T) {
+	t.Parallel()
 	q, id := goldenQueue(), goldenPlace.id
 	text := goldenReceipt.encode(q, id)
 	other := q
@@ -117,6 +120,7 @@ func TestReceipts(t *testing.T) {
 
 // An id is printed as a GUID, and read from one.
 func TestMessageID(t *testing.T) {
+	t.Parallel()
 	const text = "c9da6455-0000-0000-0000-0000000000ff"
 	require.Equal(t, text, goldenPlace.id.String())
 	for _, s := range []string{text, strings.ToUpper(text)} {
@@ -132,6 +136,7 @@ func TestMessageID(t *testing.T) {
 
 // Every row is described, also one whose value is not there (table).
 func TestDescribeRow(t *testing.T) {
+	t.Parallel()
 	dictionary, err := json.Marshal(goldenDictionary())
 	require.NoError(t, err)
 	const id = "c9da6455-0000-0000-0000-0000000000ff"

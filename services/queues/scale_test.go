@@ -38,6 +38,7 @@ func olderSchema(o observed) observed {
 // A queue gets a subqueue where one is too much for a range, loses one where all are quiet, and nothing changes between, nor
 // soon after a change, nor while one is under way (protocol/queue.md 24; table).
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	all, draining := StateAll, StateAllExceptPut
 	idle, hot, warm, refused := load{}, load{rate: 1000}, load{rate: 250}, load{rate: 1, throttled: 20}
 	within := ScaleOptions{WithinRange: true}
@@ -120,6 +121,7 @@ func TestDecide(t *testing.T) {
 // or the other way round, whatever the load, the ranges and the options that Validate takes. In the end none is in a range of
 // another one, unless that is asked for; until then one that is may drain first.
 func TestScalingComesToRest(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := ScaleOptions{UpRate: float64(rapid.IntRange(1, 5000).Draw(t, "up")), Max: rapid.IntRange(1, 20).Draw(t, "max")}
 		o.DownRate = o.UpRate * rapid.Float64Range(0.01, 1.0/3).Draw(t, "down")
@@ -164,6 +166,7 @@ func TestScalingComesToRest(t *testing.T) {
 
 // Options that make a queue scale up and down for ever are refused, every bad one of them.
 func TestScaleOptions(t *testing.T) {
+	t.Parallel()
 	require.NoError(t, ScaleOptions{}.Validate())
 	for name, o := range map[string]ScaleOptions{
 		"a third": {DownRate: 334}, "sizes": {UpSize: 299}, "cooldown": {Cooldown: 9 * time.Second}, "negative": {Window: -1},
@@ -179,6 +182,7 @@ func TestScaleOptions(t *testing.T) {
 // Q12, Q14: whatever states a dictionary and the heads have, settling opens nothing that is closed in either, leaves what may be
 // committed, and is done after it.
 func TestSettle(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		d := &Dictionary{Version: dictionaryFormat}
 		var heads []counted
@@ -214,6 +218,7 @@ func TestSettle(t *testing.T) {
 
 // The subqueues whose commands are counted are bounded; rates are per second, refusals per window, however long it took.
 func TestLoads(t *testing.T) {
+	t.Parallel()
 	var l loads
 	for i := range 2 * loadsMax {
 		l.add(Subqueue{ID: SubqueueID(i)}, false)

@@ -30,6 +30,7 @@ func sealed(s Secret, q Queue, id MessageID) string {
 // A receipt is opened for the message that it was given for, with the key of its account, and for nothing else
 // (protocol/queue.md 9.4). What it says is good in any life of the queue: its message is then not found.
 func TestSeals(t *testing.T) {
+	t.Parallel()
 	key, q, id := NewSecret([]byte("key")), goldenQueue(), sealedID(t)
 	text := sealed(key, q, id)
 	require.Len(t, text, receiptText+sealText)
@@ -68,6 +69,7 @@ func TestSeals(t *testing.T) {
 
 // After an upgrade the receipts of the version before are taken for the messages that it put, and for no others.
 func TestReceiptsOfTheVersionBefore(t *testing.T) {
+	t.Parallel()
 	key, q := NewSecret([]byte("key")), goldenQueue()
 	former := sealedID(t)
 	former[6] = former[6]&0x0f | 0x40

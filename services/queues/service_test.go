@@ -22,6 +22,7 @@ import (
 
 // A message is put, got, updated and deleted; a new queue costs no row before that (protocol/queue.md 9).
 func TestLifeOfAMessage(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Zero(t, r.count(t))
 	require.Empty(t, r.get(t, 32, time.Minute))
@@ -51,6 +52,7 @@ func TestLifeOfAMessage(t *testing.T) {
 // Q1, Q6: of messages that were acknowledged none is lost, and the count is right, when nodes are killed while many
 // clients put, get and delete. What a get or a delete did whose answer is not known is found out afterwards.
 func TestQ1AcknowledgedPutsAreDelivered(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	var mu sync.Mutex
 	acked, deleted, maybe := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -115,6 +117,7 @@ func TestQ1AcknowledgedPutsAreDelivered(t *testing.T) {
 
 // Q2, Q3: many getters at once get each message once within its timeout; after it they get them all again, counted.
 func TestQ2NoMessageTwice(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	const n = 200
 	for i := range n {
@@ -154,6 +157,7 @@ func TestQ2NoMessageTwice(t *testing.T) {
 // Q4, Q5: of the receipts of a message the newest works, also after the timeout, as long as nobody else got the
 // message.
 func TestQ4OnlyTheNewestReceipt(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	put := r.put(t, "a")
 	first, err := r.Get(t.Context(), r.queue, 1, time.Second)
@@ -174,6 +178,7 @@ func TestQ4OnlyTheNewestReceipt(t *testing.T) {
 
 // Q8, Q9: a clock that is set back loses nothing: what is put then is got, after all that was put before.
 func TestQ8ClockSetBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a")
 	require.Equal(t, []string{"a"}, r.get(t, 1, time.Hour))
@@ -192,6 +197,7 @@ func TestQ8ClockSetBack(t *testing.T) {
 // Q16: a queue that is created again is empty, also for who knows the one before; its commands are answered that it is
 // gone.
 func TestQ16DeleteAndCreate(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	old := r.put(t, "a")
 	before := r.queue
@@ -224,6 +230,7 @@ func (r *rig) rows(t *testing.T) map[byte]int {
 // Q18, Q19: a text of 64 KiB comes back as it was put, again after an update, and nothing of it is left once the
 // message is deleted, or cleared and collected; the head alone is.
 func TestQ19LongTexts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	long := strings.Repeat("é", 32<<10)
 	put := r.put(t, long)
@@ -246,6 +253,7 @@ func TestQ19LongTexts(t *testing.T) {
 // Q20, Q21: what has expired is neither got nor peeked, and is not counted once it is collected; what never expires is
 // got after a year.
 func TestQ20Expiry(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	m, err := r.Put(t.Context(), r.queue, queues.PutOptions{Text: []byte("short"), TTL: 2 * time.Second, Delay: time.Second})
 	require.NoError(t, err)
@@ -291,6 +299,7 @@ func (p *paused) Write(ctx context.Context, w services.Write) error {
 
 // Q11: a get that stands still, before its commit or before its answer, holds up no other one.
 func TestQ11GetsWaitForNoOther(t *testing.T) {
+	t.Parallel()
 	for _, behind := range []bool{false, true} {
 		r := newRig(t)
 		for i := range 3 {

@@ -23,6 +23,7 @@ import (
 // Q12: no change of a dictionary leaves a queue without a subqueue that takes messages, brings one back that is to be
 // deleted, or drops one that is not; nor one that was made of an older dictionary.
 func TestQ12OneTakesMessages(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.change(t, add(7))
 	d := r.dictionary(t)
@@ -50,6 +51,7 @@ func TestQ12OneTakesMessages(t *testing.T) {
 
 // Q13: subqueues come and go while clients put, get and delete: nothing is lost, and nothing got twice.
 func TestQ13ScalingUnderLoad(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	ends := []*queues.Service{r.Service, r.another(), r.another()}
 	var mu sync.Mutex
@@ -99,6 +101,7 @@ func TestQ13ScalingUnderLoad(t *testing.T) {
 
 // Q14: a subqueue that drains takes no message from a front end that does not know it yet, which puts it elsewhere.
 func TestQ14DrainingTakesNoPut(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a") // Now the front end knows of one subqueue.
 	r.change(t, add(7))
@@ -120,6 +123,7 @@ func TestQ14DrainingTakesNoPut(t *testing.T) {
 // Q14, Q15: a subqueue that is to be deleted stays so: it takes no put, is not opened again, and its receipts name
 // nothing, also while its rows are there.
 func TestQ15ToBeDeletedIsForGood(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	m := r.put(t, "a")
 	require.NoError(t, r.do(&queues.SetState{Command: r.at(0), To: queues.StateToBeDeleted}))
@@ -140,6 +144,7 @@ func TestQ15ToBeDeletedIsForGood(t *testing.T) {
 // A subqueue that is disabled gives and takes nothing, by receipt neither, is counted, and outlives a Clear: when it is enabled
 // again its messages are there (protocol/queue.md 15, 23).
 func TestDisabledSubqueue(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	m := r.put(t, "a")
 	r.change(t, add(7))
@@ -163,6 +168,7 @@ func TestDisabledSubqueue(t *testing.T) {
 
 // A front end that knows an older dictionary finds messages in a subqueue that was made since.
 func TestGetFindsOtherSubqueues(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	require.Empty(t, r.get(t, 1, time.Hour))
 	r.change(t, add(7))
@@ -175,6 +181,7 @@ func TestGetFindsOtherSubqueues(t *testing.T) {
 // Q15: a Clear in parallel with puts deletes what was put before it began, for good, and nothing that is put after it
 // ended, through whichever front end; receipts of what it deleted name nothing.
 func TestQ15ClearAndPuts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	ends := []*queues.Service{r.Service, r.another()}
 	before := []queues.Message{r.put(t, "before"), r.put(t, "before")}
@@ -229,6 +236,7 @@ func TestQ15ClearAndPuts(t *testing.T) {
 // Q15: a Clear that ended in its middle, so that the subqueue which it replaced is still open, is finished by the next
 // one.
 func TestQ15ClearFinishesAnother(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a")
 	d := r.dictionary(t)
@@ -244,6 +252,7 @@ func TestQ15ClearFinishesAnother(t *testing.T) {
 // Q15: every subqueue that a Clear replaces is closed before the answer, also where the rows of the first are too many to
 // be collected at once: a front end that knows the one before puts nothing into any of them.
 func TestQ15ClearClosesAll(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.change(t, add(7))
 	var putters sync.WaitGroup
@@ -269,6 +278,7 @@ func TestQ15ClearClosesAll(t *testing.T) {
 // A queue of several subqueues does what a set of messages does, whatever is done in which order, by which front end,
 // while subqueues come and go (property, on a real range).
 func TestServiceAgainstAModel(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	generation := r.queue.Generation
 	rapid.Check(t, func(t *rapid.T) {
@@ -376,6 +386,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 // What a Get has taken from one subqueue is the answer, though another one fails: it is hidden now. With nothing taken the
 // error is the answer.
 func TestGetAnswersWhatItHasTaken(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.put(t, "a")
 	r.change(t, add(7))
