@@ -10,7 +10,7 @@ ARGS ?=
 CLUSTER_DATA ?= ./antipode-cluster
 RUNS ?= 100
 SEED ?= 0
-STALLS ?= 2
+STALLS ?= 1
 DURATION ?= 2m
 ROUNDS ?= 5
 FIGURES ?=
@@ -23,7 +23,7 @@ PACKAGE_FLAGS ?= -trimpath
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks drill dashboards hostile alerts bench figures proto clean
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks drill dashboards hostile alerts bench figures proto clean nightly
 .PHONY: deploy-check package
 
 help: ## list the targets
@@ -44,7 +44,7 @@ cluster-stop: ## stop them; their data stays
 test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
 
 unit: ## tests of all packages
-	go test -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
+	go test -parallel 4 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
 
 sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 replays one
 	go test -count=1 -timeout 60m ./sim -v -args -runs=$(RUNS) -seed=$(SEED) -stalls=$(STALLS)
@@ -58,8 +58,13 @@ stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and
 	$(MAKE) redundancy RUN='TestR19Planned|TestR20Unplanned|TestR21Pause|QueuesUnderLoad'
 
 e2e: build ## end-to-end tests against the real binary
-	go test -count=1 -timeout 12m $$(go list ./test/... | grep -v -e /hostile -e /starved)
+	go test -count=1 -timeout 20m $$(go list ./test/... | grep -v -e /hostile -e /starved)
 	go test -count=1 -timeout 12m -p 1 ./test/hostile ./test/starved # Alone: they starve whatever runs beside them.
+
+nightly: ## what is too long for each change, in hours: more seeds, the simulator under the race detector, and the long forms of the end-to-end tests
+	$(MAKE) sim RUNS=300 STALLS=5
+	go test -race -count=1 -timeout 3h ./sim -args -runs=20
+	$(MAKE) faults slowlink redundancy rolling clocks hostile starved
 
 faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
 	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)
@@ -68,7 +73,7 @@ slowlink: ## node processes on a narrow, cut or half cut link, and without one r
 	go test -count=1 -timeout 6h ./test/slowlink -v -args -duration=$(DURATION)
 
 redundancy: ## each redundancy change, 100 failovers, 50 promotions, one with disks 10 minutes older, and 75 pauses under load, the copy of 1 GiB under kills: RUN=TestR20UnplannedUnderLoad plays that part; over an hour, 10 GB
-	go test -count=1 -timeout 5h ./test/redundancy -v -run '$(RUN)' -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -pause=3s -unplanned=50 -promotes=10s -bound=2 -older=10m -pauses=25 -rewound -moved=1.2
+	go test -count=1 -timeout 5h ./test/redundancy -v -run '$(RUN)' -args -objects=100000 -apart=10 -rate=20000000 -writers=45 -wait=30m -failovers=100 -pause=3s -unplanned=50 -promotes=10s -bound=2 -older=10m -older-rounds=1 -pauses=25 -rewound -moved=1.2
 
 rolling: ## all six nodes and two gateways restarted one after the other under load, ROUNDS=5 times; no write pauses for 1 s
 	go test -count=1 -timeout 3h ./test/rolling -v -args -turns=$(ROUNDS) -pause=1s

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var stalls = flag.Int("stalls", 2, "how many seeds of each cause of a stall to play")
+var stalls = flag.Int("stalls", 1, "how many seeds of each cause of a stall to play")
 
 // Ten causes for which Last Sync Time stands still: why names the right stage, range and lane within 2 s
 // after each can be seen, names nothing before and after it, and nothing for services that it spares.

@@ -38,7 +38,7 @@ func TestRuns(t *testing.T) {
 	}
 	n := *runs
 	if testing.Short() {
-		n = min(n, 2)
+		n = min(n, 1)
 	}
 	totals := map[string]uint64{}
 	play(n, func(res Result) bool {
@@ -72,10 +72,10 @@ func TestRecoveries(t *testing.T) {
 		report(t, run(*seed))
 		return
 	}
-	n := *runs / 10
 	if testing.Short() {
-		n = 1
+		t.Skip("one goroutine, slow under the race detector")
 	}
+	n := *runs / 10
 	var again, lost, copies uint64
 	playEach(n, run, func(res Result) bool {
 		report(t, res)
@@ -251,7 +251,7 @@ func playPromotions(t *testing.T, n int, o Options, check func(totals map[string
 		return
 	}
 	if testing.Short() {
-		n = min(n, 1)
+		t.Skip("one goroutine, slow under the race detector")
 	}
 	totals := map[string]uint64{}
 	playEach(n, run, func(res Result) bool {

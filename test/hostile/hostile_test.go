@@ -63,7 +63,8 @@ func TestHostileClients(t *testing.T) {
 	crowd.ReadSlowly(each) // two of each
 	crowd.FilterCostly(2 * each)
 	crowd.SignWrongly(each, honest.Client)
-	crowd.StorePolicies(each / 2)
+	crowd.StorePolicies(each / 4)
+	crowd.Misspell(each / 4)
 	crowd.Pretend(each*3/4, clientOf(p, 1000, "honest")) // one of each
 	crowd.AnnounceMessages(each)                         // one of each
 	crowd.PeekSlowly(each)
@@ -91,7 +92,7 @@ func TestHostileClients(t *testing.T) {
 		quiet, attacked, ratio, before>>20, peak>>20, files, filesPeak, crowd.Seen())
 	require.Empty(t, attacked.Failed, "the honest client is served")
 	for kind, wanted := range map[string]string{
-		hostile.KindOfPolicies: "400 ", hostile.KindOfHosts: "400 ", hostile.KindOfProbes: "403 ",
+		hostile.KindOfPolicies: "400 ", hostile.KindOfHosts: "400 ", hostile.KindOfProbes: "403 ", hostile.KindOfPaths: "400 InvalidUri true",
 	} {
 		refused := false
 		for outcome := range crowd.Outcomes(kind) {

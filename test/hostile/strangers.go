@@ -25,6 +25,7 @@ const (
 	KindOfPolicies = "queue, policies of 250,000 letters"
 	KindOfHosts    = "table, name of somebody else"
 	KindOfProbes   = "table, pretended hop"
+	KindOfPaths    = "queue, path that is none"
 )
 
 // StorePolicies adds n clients that set the stored access policies of queues, each to a permission of 250,000 letters.
@@ -79,6 +80,22 @@ func (h *Crowd) Pretend(n int, victim *rest.Client) {
 			return "names " + at
 		}
 		return resp.Status
+	})
+}
+
+// Misspell adds n clients that send a path that HTTP itself refuses. What is answered must be the service's, with its server's
+// name and the id of the request.
+func (h *Crowd) Misspell(n int) {
+	h.add(n, KindOfPaths, func(_ context.Context, c net.Conn) string {
+		if _, err := io.WriteString(c, "GET /a%zz HTTP/1.1\r\nHost: "+hostOf(h.Client.Base[geo.Queue])+"\r\n\r\n"); err != nil {
+			return ""
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return ""
+		}
+		defer func() { _ = resp.Body.Close() }()
+		return fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("x-ms-error-code"), " ", resp.Header.Get("x-ms-request-id") != "")
 	})
 }
 
