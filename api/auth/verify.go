@@ -209,11 +209,7 @@ func (v *Verifier) matchOther(s *scratch, m *message, mac *[sha256.Size]byte, ke
 	if ambiguous(m.query) {
 		possible &^= fullLayout
 	}
-	each := keys.count()
-	for _, way := range possible.candidates(hashesMax/each - 1) {
-		if s.hashes+each > hashesMax {
-			return 0, false
-		}
+	for _, way := range possible.candidates(hashesMax/keys.count() - 1) {
 		s.text = s.append(s.text[:0], m, way)
 		if s.signed(mac, keys) {
 			return way, true

@@ -139,10 +139,15 @@ func TestLookalikes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := read(t, "GET "+tt.signed, hostBlob, msDate, "x-ms-version: 2020-10-02")
-			signAs(t, r, geo.Blob, sharedKey, 0, tt.key)
-			r.RequestURI = tt.sent
-			wantFailed(t, verify(testVerifier(), r, geo.Blob, Keys{Key1: tt.key, Key2: []byte{}}), "")
+			for _, c := range []struct {
+				headers []string
+				way     variant
+			}{{[]string{msDate, "x-ms-version: 2020-10-02"}, 0}, {[]string{msDate}, fullLayout}} { // The latter as parts of batches.
+				r := read(t, "GET "+tt.signed, hostBlob, c.headers...)
+				signAs(t, r, geo.Blob, sharedKey, c.way, tt.key)
+				r.RequestURI = tt.sent
+				wantFailed(t, verify(testVerifier(), r, geo.Blob, Keys{Key1: tt.key, Key2: []byte{}}), "")
+			}
 		})
 	}
 }
