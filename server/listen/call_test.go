@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"testing"
 	"time"
 
@@ -117,4 +118,45 @@ func TestCloseCutsOffCalls(t *testing.T) {
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF, name)
 		require.NoError(t, c.Close())
 	}
+}
+
+// deadlines is a connection on which deadlines take their time to be set.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	begun, release chan struct{}
+}
+
+func (d deadlines) SetWriteDeadline(time.Time) error {
+	close(d.begun)
+	<-d.release
+	return nil
+}
+
+// A call that was cut off ends once its connection is in use no more, and never as if its answer were whole, whatever its
+// handler made of the end of its context.
+func TestCallEndsBehindItsCutOff(t *testing.T) {
+	entered, left := make(chan struct{}), make(chan struct{})
+	called, _ := openCalled(t, func(_ http.ResponseWriter, r *http.Request) {
+		defer close(left)
+		close(entered)
+		<-r.Context().Done()
+	})
+	called.drain = 20 * time.Millisecond
+	w := deadlines{httptest.NewRecorder(), make(chan struct{}), make(chan struct{})}
+	ended, closed := make(chan any, 1), make(chan error, 1)
+	go func() {
+		defer func() { ended <- recover() }()
+		called.Call(calledAt, w, httptest.NewRequest(http.MethodGet, "/", nil))
+	}()
+	<-entered
+	go func() { closed <- called.Close() }()
+	<-w.begun
+	<-left
+	for range 1000 {
+		runtime.Gosched() // The call could end now.
+		require.Empty(t, ended)
+	}
+	close(w.release)
+	require.Equal(t, http.ErrAbortHandler, <-ended)
+	require.NoError(t, <-closed)
 }
