@@ -107,7 +107,7 @@ package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0
 		--config package/nfpm.yaml --packager deb --target $(abspath $(DIST))/
 
 race: ## the race detector on every package but the end-to-end tests
-	go test -race -short -timeout 30m $$(go list ./... | grep -v '^antipode/test')
+	go test -race -short -parallel 1 -timeout 30m $$(go list ./... | grep -v '^antipode/test')
 
 fuzz: ## every fuzz target for FUZZTIME=10s, one after the other
 	@set -e; grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's/:[0-9]+:func /:/' | sort | while IFS=: read -r file name; do \

@@ -123,7 +123,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 }
 
 // reseed has the seeds of all bugs looked for again.
-var reseed = flag.Bool("reseed", false, "write testdata/planted_seeds.txt anew: of each planted bug the first seed that catches it")
+var reseed = flag.Bool("reseed", false, "write testdata/planted_seeds.txt: of each planted bug the first seed that catches it")
 
 const plantedSeedsFile = "testdata/planted_seeds.txt"
 
