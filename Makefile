@@ -12,6 +12,7 @@ RUNS ?= 100
 SEED ?= 0
 STALLS ?= 1
 DURATION ?= 2m
+RACE_SKIP ?=
 ROUNDS ?= 5
 FIGURES ?=
 RUN ?= .
@@ -61,8 +62,9 @@ e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 20m $$(go list ./test/... | grep -v -e /hostile -e /starved)
 	go test -count=1 -timeout 12m -p 1 ./test/hostile ./test/starved # Alone: they starve whatever runs beside them.
 
-nightly: ## what is too long for each change, in hours: more seeds, the simulator under the race detector, and the long forms of the end-to-end tests
+nightly: ## what is too long for each change, in hours: more seeds, everything under the race detector, and the long forms of the end-to-end tests
 	$(MAKE) sim RUNS=300 STALLS=5
+	$(MAKE) race
 	go test -race -count=1 -timeout 3h ./sim -args -runs=20
 	$(MAKE) faults slowlink redundancy rolling clocks hostile starved
 
@@ -106,8 +108,8 @@ package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0
 	cd deploy && VERSION=$(VERSION) DIST=$(abspath $(DIST)) ARCH=$$(go env GOARCH) $(abspath $(DIST))/build/nfpm package \
 		--config package/nfpm.yaml --packager deb --target $(abspath $(DIST))/
 
-race: ## the race detector on every package but the end-to-end tests
-	go test -race -short -parallel 1 -timeout 30m $$(go list ./... | grep -v '^antipode/test')
+race: ## the race detector on every package but the end-to-end tests, and but RACE_SKIP='/bench|/sim'
+	go test -race -short -parallel 1 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' $(if $(RACE_SKIP),| grep -vE '($(RACE_SKIP))$$'))
 
 fuzz: ## every fuzz target for FUZZTIME=10s, one after the other
 	@set -e; grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's/:[0-9]+:func /:/' | sort | while IFS=: read -r file name; do \
