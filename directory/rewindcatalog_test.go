@@ -244,7 +244,7 @@ func (k *catalogs) arrivesThere() {
 func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	b := newBoth(t)
 	for _, at := range []string{"north", "south"} {

@@ -238,7 +238,7 @@ func TestBlockHashes(t *testing.T) {
 func TestBodyLimits(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	r := newRig(t, nil)
 	for _, c := range []struct {
@@ -345,7 +345,7 @@ func (o *overtaking) Write(ctx context.Context, w services.Write) error {
 func TestOvertaken(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	var w *overtaking
 	r := newRig(t, func(o *Options) {

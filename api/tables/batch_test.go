@@ -316,7 +316,7 @@ func TestBatchQuery(t *testing.T) {
 func TestBatchLarge(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	r := newRig(t)
 	text := strings.Repeat("x", 32000)

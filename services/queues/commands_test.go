@@ -116,7 +116,7 @@ func (r *traced) apply(t *testing.T, w services.Write, at geo.Timestamp, prefix 
 func TestDequeueBehindAMillionDeletedRows(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	for hidden, deleted := range map[bool]int{true: 1_000_000, false: 10_000} {
 		m, r := newModel(), &traced{rows: rows{}}

@@ -26,7 +26,7 @@ func (c *hasty) Mono() time.Duration { return time.Duration(c.mono.Add(int64(tim
 func TestQ20MessageBehindManyExpired(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	r := newRig(t)
 	const n, putters = 50_000, 100

@@ -257,7 +257,7 @@ func TestQ15KeeperCollectsCleared(t *testing.T) {
 func TestQ20KeeperLeavesWhatWasCleared(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	for steps := range 4 {
 		k := newKept(t)

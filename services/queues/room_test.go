@@ -67,7 +67,7 @@ func (k *kept) ranges(t *testing.T) (ranges, subqueues int) {
 func TestKeeperScalesByRoute(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("slow under the race detector: one goroutine does nearly all")
+		t.Skip("slow under the race detector")
 	}
 	k := newKept(t)
 	k.scale.WithinRange, k.scale.Max = false, 16
