@@ -123,9 +123,9 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 }
 
 // reseed has the seeds of all bugs looked for again.
-var reseed = flag.Bool("reseed", false, "write testdata/planted_seeds.txt: of each planted bug the first seed that catches it")
+var reseed = flag.Bool("reseed", false, "write planted_seeds.txt: of each planted bug the first seed that catches it")
 
-const plantedSeedsFile = "testdata/planted_seeds.txt"
+const plantedSeedsFile = "planted_seeds.txt"
 
 // readPlantedSeeds reads a seed for each bug, with which the search for one begins. A change of the simulator or of what it
 // plays may make it one that catches nothing: then the search goes on as without it, and costs minutes.
