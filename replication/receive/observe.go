@@ -252,10 +252,10 @@ func (of *observed) applied(b *Batch, err error, now time.Duration) {
 	}
 }
 
-// wait keeps the record of a stream that is waited for. The first of a batch counts: those behind it wait
-// for it.
+// wait keeps the record of a stream that is waited for. The first one counts: those behind it wait for it, in its batch
+// with its cause, in later ones as a gap.
 func (of *observed) wait(st geo.Stream, s observedStream, n geo.Seq, why WaitsFor, now time.Duration) {
-	if s.seq != 0 && s.seq < n && s.why == why {
+	if s.seq != 0 && s.seq < n && (s.why == why || why == WaitsForGap) {
 		return
 	}
 	if s.seq == 0 || s.why != why {

@@ -44,6 +44,31 @@ func TestViewOfWaitingStream(t *testing.T) {
 	require.Empty(t, r.seen.ranges[testRange].streams)
 }
 
+// What comes in later batches behind a record that waits does not hide what that one waits for, nor how long it has.
+func TestViewOfRecordsBehindOneThatWaits(t *testing.T) {
+	w := newWorld(t, 1)
+	w.calm = true
+	st := testStream(testRange, 0)
+	w.outcome = func(rec *Record) Outcome {
+		rec.For = WaitsForPayload
+		return Wait
+	}
+	r := w.receiver()
+	for w.heads[st].Seq == 0 {
+		w.writeTo(testRange, 1)
+	}
+	since := w.viewed(r, time.Second).Streams[st].Since
+	for w.heads[st].Seq < 3 {
+		w.writeTo(testRange, 1)
+	}
+	for range 40 {
+		s := w.viewed(r, 50*time.Millisecond).Streams[st]
+		require.Equal(t, StreamView{Seq: 1, For: WaitsForPayload, Since: s.Since}, s)
+		require.Greater(t, s.Since, since)
+		since = s.Since
+	}
+}
+
 // A commit that is under way, and commits that fail, show with their times; other ranges show nothing.
 func TestViewOfFailingCommits(t *testing.T) {
 	w := newWorld(t, 1)
