@@ -178,6 +178,22 @@ func (s *Stamp) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	return 0, fmt.Errorf("chunk %s: no replica holds it intact: %w", ref.ID, err)
 }
 
+// HoldChunks keeps chunks at the nodes that run here before release is called: a read of them is under way (R9). ReadChunk
+// asks those nodes first.
+func (s *Stamp) HoldChunks(refs []extent.Ref) (release func()) {
+	var releases []func()
+	for _, id := range s.Placed(s.chunkRange()) {
+		if n := s.Node(id); n != nil {
+			releases = append(releases, n.Extents().Hold(refs))
+		}
+	}
+	return func() {
+		for _, release := range releases {
+			release()
+		}
+	}
+}
+
 // ExamineChunk has every reachable node read its copy of a chunk. A node that finds its copy damaged
 // takes the chunk again when it is put, instead of answering that it is held.
 func (s *Stamp) ExamineChunk(ref extent.Ref) {

@@ -214,12 +214,16 @@ func (c *call) send(b *source, s span, a *head) error {
 // the rest is gone since the blob was replaced.
 func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
 	win := b.first
+	release := c.keep(&win)
+	defer func() { release() }()
 	for off := s.off; off < s.end; {
 		if off >= win.End {
+			release()
 			var err error
 			if win, err = c.window(b, off, s.end); err != nil {
 				return err
 			}
+			release = c.keep(&win)
 		}
 		at := win.Start
 		for i := range win.Parts {
@@ -237,6 +241,20 @@ func (c *call) eachPart(b *source, s span, f func(p []byte) error) error {
 		}
 	}
 	return nil
+}
+
+// keep holds the chunks of a window, which a slow client may take long to take.
+func (c *call) keep(win *blobs.Window) (release func()) {
+	var refs []extent.Ref
+	for i := range win.Parts {
+		if win.Parts[i].Inline == nil {
+			refs = append(refs, win.Parts[i].Chunk)
+		}
+	}
+	if len(refs) == 0 {
+		return func() {}
+	}
+	return c.o.Payload.HoldChunks(refs)
 }
 
 // window reads the window at off.

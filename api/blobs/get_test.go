@@ -7,9 +7,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
@@ -125,6 +127,35 @@ func TestReadThroughOverwrite(t *testing.T) {
 		require.NotZero(t, status.Load(), name)
 	}
 	r.payload.onRead = nil
+}
+
+// R9: what a read is about to send stays, also if the blob is deleted as it begins and collections end before it does. Names
+// are of no help here: every round finds none.
+func TestR9ReadOutlastsCollections(t *testing.T) {
+	r := newRig(t, nil)
+	old := content(9<<20, 1)
+	require.Equal(t, http.StatusCreated, r.put("/cont/b", old).status)
+	require.Equal(t, http.StatusCreated, r.put("/cont/other", content(1<<20, 2)).status)
+	var once sync.Once
+	r.payload.onRead = func(extent.Ref, int64) error {
+		once.Do(func() {
+			for _, id := range r.stamp.Nodes() {
+				s := r.stamp.Node(id).Extents()
+				for range 3 {
+					s.BeginRound(true)
+					s.EndRound()
+				}
+				chunks, _, err := s.Sweep(100)
+				assert.NoError(t, err)
+				assert.Equal(t, 1, chunks, "of the other blob")
+			}
+		})
+		return nil
+	}
+	r.requireBlob("/cont/b", old)
+	for _, id := range r.stamp.Nodes() {
+		require.EqualValues(t, 1, r.stamp.Node(id).Extents().Stats().Releases, "the read has ended")
+	}
 }
 
 // Payload that cannot be read is an error while nothing was sent, and a broken answer

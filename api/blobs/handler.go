@@ -30,6 +30,8 @@ type Payload interface {
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
 	// ReadChunk fills p from offset off of a chunk.
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
+	// HoldChunks keeps chunks that are about to be read, whatever becomes of the blob, until release is called.
+	HoldChunks(refs []extent.Ref) (release func())
 }
 
 // Stamp is the stamp of this location.

@@ -292,6 +292,15 @@ func (l *Location) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	return s.ReadChunk(ref, off, p)
 }
 
+// HoldChunks implements api/blobs.Payload.
+func (l *Location) HoldChunks(refs []extent.Ref) (release func()) {
+	s, err := l.Stamp()
+	if err != nil {
+		return func() {}
+	}
+	return s.HoldChunks(refs)
+}
+
 // Leader implements link.Stamp: nil while no node of this process leads the range.
 func (l *Location) Leader(r geo.RangeID) *ranges.Range {
 	s, err := l.Stamp()

@@ -1,21 +1,28 @@
 package extent
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Collection finds the chunks that nothing names, by marking and sweeping the index. Only
 // the owner knows the names, so it drives the rounds:
 //
-//	s.BeginRound()
+//	s.BeginRound(full)
 //	s.Mark(ref)      // for everything that names a chunk
 //	s.EndRound()     // only if all of it was marked
 //	s.Sweep(limit)   // until it drops none
 //
 // Sweep drops what was neither marked nor touched in the last two rounds. A touch is a
-// Put, also of a chunk that is held, and each question Durable: a caller that puts a chunk,
+// Put, also of a chunk that is held, and each question Durable or Name: a caller that puts a chunk,
 // or learns that it is here, may name it from then on, where no walk over the names sees it
-// yet. So who names a chunk has as long as lies between the beginnings of two rounds to
-// make the name one that Mark is called with. A round without an end counts for nothing: two
-// whole ones must follow it.
+// yet. A round without an end counts for nothing: two whole ones must follow it.
+//
+// Rounds may follow each other within seconds, while an upload may take hours from its first chunk
+// to the change that names them all. So a chunk that nothing has named yet is dropped only if it was
+// not touched since before the last two full rounds: its uploader has as long as lies between the
+// beginnings of two of those. A chunk has been named once it was marked, or was asked for by Name. One that
+// was here at Open counts as named too: the restart ended the uploads that came through this process.
 //
 // The marks are in the index, which holds every chunk anyhow: there is no second set of
 // ids.
@@ -30,11 +37,45 @@ func (s *Store) Pin() (release func()) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.pins--
+		s.released()
 	})
 }
 
-// BeginRound begins a round of collection.
-func (s *Store) BeginRound() {
+// Hold has Sweep leave some chunks before release is called: a read of them is under way (R9). The release may be called
+// more than once. What is not here any more is not held: its read fails.
+func (s *Store) Hold(refs []Ref) (release func()) {
+	s.countHolds(refs, 1)
+	return sync.OnceFunc(func() {
+		s.countHolds(refs, -1)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.released()
+	})
+}
+
+func (s *Store) countHolds(refs []Ref, by int) {
+	for some := range slices.Chunk(refs, holdMoves) {
+		s.mu.Lock()
+		for _, ref := range some {
+			s.mu.steps++
+			if s.held[ref.ID] += by; s.held[ref.ID] == 0 {
+				delete(s.held, ref.ID)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// released counts the end of a pin or a hold for which a sweep left something. The caller holds mu.
+func (s *Store) released() {
+	if s.deferred {
+		s.deferred = false
+		s.releases++
+	}
+}
+
+// BeginRound begins a round of collection. A full one counts for chunks that nothing has named yet.
+func (s *Store) BeginRound(full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {
@@ -42,6 +83,9 @@ func (s *Store) BeginRound() {
 	}
 	s.ended = false
 	s.round++
+	if full {
+		s.aged, s.full = s.full, s.round
+	}
 }
 
 // Mark records that a chunk is named, and reports whether it is held, whole as far as is
@@ -53,7 +97,7 @@ func (s *Store) Mark(ref Ref) bool {
 	if c == nil {
 		return false
 	}
-	c.round = s.round
+	c.round, c.named = s.round, true
 	return c.state == sound && c.ref() == ref
 }
 
@@ -96,6 +140,7 @@ func (s *Store) nextUnnamed(refs []Ref, limit int) (_ []Ref, end bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended || s.complete < 2 || s.pins > 0 {
+		s.deferred = s.deferred || s.pins > 0
 		return refs, true
 	}
 	end = s.visit(&s.swept, nil, func(_ *file, c *cell) bool {
@@ -108,7 +153,15 @@ func (s *Store) nextUnnamed(refs []Ref, limit int) (_ []Ref, end bool) {
 }
 
 // unnamed reports whether a chunk was neither marked nor touched in the last two rounds,
-// both of which ended, and nothing is pinned. The caller holds mu.
+// both of which ended, nor, if nothing has named it yet, since before the last two full ones; and
+// neither a pin nor a hold keeps it. The caller holds mu.
 func (s *Store) unnamed(c *cell) bool {
-	return s.pins == 0 && s.ended && s.complete >= 2 && c.round+2 <= s.round
+	if !s.ended || s.complete < 2 || c.round+2 > s.round || !c.named && c.round >= s.aged {
+		return false
+	}
+	if s.pins > 0 || s.held[c.id] > 0 {
+		s.deferred = true
+		return false
+	}
+	return true
 }

@@ -11,7 +11,7 @@ import (
 // how many were dropped.
 func round(t *testing.T, s *Store, named ...Ref) int {
 	t.Helper()
-	s.BeginRound()
+	s.BeginRound(true)
 	for _, ref := range named {
 		require.True(t, s.Mark(ref))
 	}
@@ -60,7 +60,7 @@ func TestSweepLeavesWhatWasAskedFor(t *testing.T) {
 				require.Zero(t, round(t, s))
 				c.touch(t, s, ref, data)
 			}
-			s.BeginRound()
+			s.BeginRound(true)
 			c.touch(t, s, ref, data)
 			s.EndRound()
 			chunks, _, err := s.Sweep(10)
@@ -78,7 +78,7 @@ func TestSweepNeedsWholeRounds(t *testing.T) {
 	put(t, s, newSource(1), 1000)
 	mustSync(t, s)
 	require.Zero(t, round(t, s))
-	s.BeginRound()
+	s.BeginRound(true)
 	chunks, _, err := s.Sweep(10)
 	require.NoError(t, err)
 	require.Zero(t, chunks, "a round under way")
@@ -102,7 +102,7 @@ func TestCompactKeepsRounds(t *testing.T) {
 	for _, ref := range refs[2:] {
 		require.NoError(t, s.Delete(ref.ID))
 	}
-	s.BeginRound()
+	s.BeginRound(true)
 	require.True(t, s.Mark(refs[0]))
 	copied, err := s.Compact(t.Context())
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestR9PinStopsTheSweep(t *testing.T) {
 	}
 	mustSync(t, s)
 	require.Zero(t, round(t, s))
-	s.BeginRound()
+	s.BeginRound(true)
 	s.EndRound()
 	chunks, _, err := s.Sweep(1)
 	require.NoError(t, err)
@@ -152,4 +152,83 @@ func TestR9PinStopsTheSweep(t *testing.T) {
 	}
 	third()
 	require.Equal(t, 2, round(t, s))
+}
+
+// unnamedRound plays a round in which nothing is named, and returns how many chunks were dropped.
+func unnamedRound(t *testing.T, s *Store, full bool) int {
+	t.Helper()
+	s.BeginRound(full)
+	s.EndRound()
+	chunks, _, err := s.Sweep(10)
+	require.NoError(t, err)
+	return chunks
+}
+
+// R9: a chunk that nothing has named yet outlasts any number of rounds that are not full, as an upload does; one that was
+// named, by whatever way, does not, wherever Compact has moved it.
+func TestSweepTellsUploadsFromOverwritten(t *testing.T) {
+	for name, by := range map[string]func(t *testing.T, s *Store, ref Ref) *Store{
+		"marked":    func(t *testing.T, s *Store, ref Ref) *Store { require.True(t, s.Mark(ref)); return s },
+		"asked for": func(t *testing.T, s *Store, ref Ref) *Store { require.True(t, s.Name(ref.ID)); return s },
+		"at open": func(t *testing.T, s *Store, _ Ref) *Store {
+			require.NoError(t, s.Close())
+			return open(t, s.fs, Options{})
+		},
+		"compacted": func(t *testing.T, s *Store, ref Ref) *Store {
+			require.True(t, s.Name(ref.ID))
+			s.mu.Lock()
+			e, c := s.find(ref.ID)
+			s.move(move{entry{e, *c}, entry{e, cell{id: ref.ID, offset: c.offset, length: c.length, crc: c.crc, sliceBytes: c.sliceBytes, unit: c.unit}}})
+			s.mu.Unlock()
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, vfs.NewMem(), Options{})
+			ref, _ := put(t, s, newSource(1), 1000)
+			mustSync(t, s)
+			for range 5 {
+				require.Zero(t, unnamedRound(t, s, false), "an upload")
+			}
+			s = by(t, s, ref)
+			require.Zero(t, unnamedRound(t, s, false), "touched in the round before")
+			require.Equal(t, 1, unnamedRound(t, s, false))
+		})
+	}
+	s := open(t, vfs.NewMem(), Options{})
+	ref, _ := put(t, s, newSource(1), 1000)
+	mustSync(t, s)
+	require.True(t, s.Durable(ref.ID))
+	for _, full := range []bool{true, false, false, true} {
+		require.Zero(t, unnamedRound(t, s, full))
+		require.True(t, s.Durable(ref.ID))
+	}
+	for _, full := range []bool{true, false, false} {
+		require.Zero(t, unnamedRound(t, s, full), "it was asked for since the full round before")
+	}
+	require.Equal(t, 1, unnamedRound(t, s, true))
+}
+
+// R9: what a read holds stays, whatever the rounds find, until the last read of it ends; the others go.
+func TestR9HoldKeepsWhatIsRead(t *testing.T) {
+	s := open(t, vfs.NewMem(), Options{})
+	read, _ := put(t, s, newSource(1), 1000)
+	other, _ := put(t, s, newSource(2), 1000)
+	mustSync(t, s)
+	first, second := s.Hold([]Ref{read}), s.Hold([]Ref{other, read})
+	for range 3 {
+		require.Zero(t, unnamedRound(t, s, true))
+	}
+	require.Zero(t, s.Stats().Releases)
+	second()
+	second()
+	require.EqualValues(t, 1, s.Stats().Releases)
+	require.Equal(t, 1, unnamedRound(t, s, true))
+	require.Equal(t, []Ref{read}, s.Refs())
+	first()
+	require.EqualValues(t, 2, s.Stats().Releases)
+	require.Equal(t, 1, unnamedRound(t, s, true))
+	require.Empty(t, s.held)
+	s.Hold([]Ref{read})()
+	require.EqualValues(t, 2, s.Stats().Releases, "no sweep left anything for it")
 }

@@ -172,7 +172,7 @@ func (s *Store) move(m move) {
 	if c == nil || c.state != sound || !m.from.samePlace(&entry{e, *c}) {
 		return
 	}
-	m.to.round = c.round
+	m.to.round, m.to.named = c.round, c.named
 	s.unlist(m.from.id)
 	s.list(m.to)
 }

@@ -92,7 +92,7 @@ func BenchmarkLockHold(b *testing.B) {
 	runtime.ReadMemStats(&after)
 	perChunk := float64(after.HeapAlloc-before.HeapAlloc)/float64(n) - 16 // Without ids.
 	round := func(named []ChunkID) {
-		s.BeginRound()
+		s.BeginRound(true)
 		for _, id := range named {
 			s.Durable(id)
 		}

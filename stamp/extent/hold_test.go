@@ -43,7 +43,7 @@ func TestHoldsAreBounded(t *testing.T) {
 	s, refs := manyChunks(t, 3*holdSteps)
 	collect := func(named []Ref, want int) {
 		for range 2 {
-			s.BeginRound()
+			s.BeginRound(true)
 			for _, ref := range named {
 				require.True(t, s.Mark(ref))
 			}
@@ -129,7 +129,7 @@ func compactAll(t *testing.T, s *Store) (total int64) {
 func TestSweepBesideTouches(t *testing.T) {
 	s, refs := manyChunks(t, 4*holdSteps)
 	for range 2 {
-		s.BeginRound()
+		s.BeginRound(true)
 		s.EndRound()
 	}
 	var mu sync.Mutex
@@ -195,12 +195,12 @@ func TestSweepExaminesWhenItDrops(t *testing.T) {
 	for name, between := range map[string]func(s *Store, ref Ref){
 		"asked for":           func(s *Store, ref Ref) { require.True(t, s.Durable(ref.ID)) },
 		"marked":              func(s *Store, ref Ref) { require.True(t, s.Mark(ref)) },
-		"another round begun": func(s *Store, _ Ref) { s.BeginRound() },
+		"another round begun": func(s *Store, _ Ref) { s.BeginRound(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, refs := manyChunks(t, 3)
 			require.Zero(t, round(t, s))
-			s.BeginRound()
+			s.BeginRound(true)
 			require.True(t, s.Mark(refs[0]))
 			s.EndRound()
 			found, _ := s.nextUnnamed(nil, 10)

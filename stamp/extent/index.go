@@ -89,6 +89,8 @@ type cell struct {
 	// learned that it is here: see collect.go.
 	round uint32
 	state state
+	// named: something has named the chunk, so that no upload is under way of which it is a part.
+	named bool
 }
 
 func (c *cell) end() int64 { return c.offset + c.bytes() }

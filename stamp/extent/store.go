@@ -78,10 +78,17 @@ type Store struct {
 	// marked in it, and complete counts such rounds in a row.
 	round, complete uint32
 	ended           bool
+	// full is the round that was the last full one, and aged the full one before it.
+	full, aged uint32
 	// swept is how far the sweep after that round has come.
 	swept cursor
 	// pins counts the pins that are held: see Pin.
 	pins int
+	// held counts the reads under way of a chunk: see Hold. deferred: a sweep left a chunk for a pin or a hold that
+	// has not ended since, and releases counts the ends of such.
+	held     map[ChunkID]int
+	deferred bool
+	releases uint64
 	// lost is the sum of what scans found lost and unnamed.
 	lost int64
 
@@ -158,17 +165,23 @@ func (s *Store) holds(ref Ref) (bool, error) {
 // OpenReadOnly only what lies below a mark is. The answer pins the chunk: Sweep leaves it
 // for this round and the next, since the caller may be about to name it.
 func (s *Store) Durable(id ChunkID) bool {
-	return s.durableHere(id) || s.opts.Base != nil && s.opts.Base.Durable(id)
+	return s.touch(id, false) || s.opts.Base != nil && s.opts.Base.Durable(id)
 }
 
-func (s *Store) durableHere(id ChunkID) bool {
+// Name is Durable for a caller that is about to name the chunk in an entry of its log, unless its change is refused.
+func (s *Store) Name(id ChunkID) bool {
+	return s.touch(id, true) || s.opts.Base != nil && s.opts.Base.Durable(id)
+}
+
+// touch pins a chunk and reports whether it is durable here.
+func (s *Store) touch(id ChunkID, names bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, c := s.find(id)
 	if c == nil {
 		return false
 	}
-	c.round = s.round // See collect.go.
+	c.round, c.named = s.round, c.named || names // See collect.go.
 	return c.state == sound && c.end() <= e.synced
 }
 
@@ -264,6 +277,8 @@ type Stats struct {
 	// FreedBytes counts what was in the files dropped since Open, because nothing lived in
 	// them any more: unlinked, or made spares.
 	FreedBytes uint64
+	// Releases counts the pins and holds that ended since Open after a sweep had left something for them.
+	Releases uint64
 	// Damaged counts the chunks, among Chunks, that answer ErrCorrupt, and Corrupted all
 	// that were found damaged since Open.
 	Damaged   int
@@ -279,7 +294,7 @@ func (s *Store) Stats() Stats {
 	defer s.mu.Unlock()
 	return Stats{
 		Chunks: len(s.index), Bytes: s.bytes, Extents: len(s.files), FileBytes: s.fileBytes, Damaged: s.damaged, Corrupted: s.corrupted,
-		LostBytes: s.lost, Spares: len(s.spares), FreedBytes: s.freed,
+		LostBytes: s.lost, Spares: len(s.spares), FreedBytes: s.freed, Releases: s.releases,
 	}
 }
 

@@ -144,17 +144,48 @@ func TestCollectReadsWhereNamesMayBe(t *testing.T) {
 // names it is durable: here it never is, and a crash brings the log back.
 func TestCollectKeepsWhatTheLogNames(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
-		collectAll(o)
 		o.FlushEntries = 1 << 30
 		o.LogBytesMax = 1 << 30
 	})
 	refs := s.putChunks(0, 10)
 	for _, id := range s.Nodes() {
+		w := newWalk(t, s.Node(id))
+		w.unsettled = true
+		for range 3 {
+			w.round()
+		}
 		durable, err := s.Node(id).Range(testRange).Machine.DurableIndex()
 		require.NoError(t, err)
 		require.Zero(t, durable)
-		s.rounds(id, 3)
 		require.Equal(t, 10, held(s.Node(id), refs))
+	}
+}
+
+// R9: what was overwritten is dropped though nothing else is written that would flush the state or trim the logs, but not
+// before the other location has acknowledged the records that name it.
+func TestCollectAsksForFlushAndTrim(t *testing.T) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
+		collectAll(o)
+		o.FlushEntries = 1 << 30
+		o.LogBytesMax = 1 << 30
+	})
+	gone := s.putChunks(0, 5)
+	for i := range 5 {
+		s.submit(deleteRow{i})
+	}
+	named := s.putChunks(5, 10)
+	for _, id := range s.Nodes() {
+		require.Eventually(t, func() bool {
+			durable, err := s.Node(id).Range(testRange).Machine.DurableIndex()
+			return err == nil && durable >= 15
+		}, electionWait, time.Millisecond)
+		s.rounds(id, 3)
+		require.Equal(t, 5, held(s.Node(id), gone), "the outbox names them")
+	}
+	s.submit(trimAll{s.Leader(testRange).Machine})
+	for _, id := range s.Nodes() {
+		require.Eventually(t, func() bool { return held(s.Node(id), gone) == 0 }, electionWait, time.Millisecond, "node %d", id)
+		require.True(t, intact(s.Node(id), named))
 	}
 }
 
@@ -250,6 +281,8 @@ type walk struct {
 	scrubber *scrub.Scrubber
 	clock    *clock.Manual
 	names    scrub.Node
+	// unsettled: nothing is flushed or trimmed for the rounds.
+	unsettled bool
 	// rows: the walk is behind the logs. swept: it ended.
 	rows, swept bool
 }
@@ -257,11 +290,25 @@ type walk struct {
 func newWalk(t *testing.T, n *Node) *walk {
 	w := &walk{t: t, n: n, Store: n.Extents(), clock: clock.NewManual(time.Unix(0, 0))}
 	o := n.ScrubOptions()
-	o.Chunks, o.Rows, o.Clock, o.Stores, w.names = w, w, w.clock, nil, o.Node
+	o.Chunks, o.Rows, o.Clock, o.Stores, o.Grace = w, w, w.clock, nil, time.Millisecond
+	w.names, o.Node = o.Node, settling{o.Node, w}
 	var err error
 	w.scrubber, err = scrub.New(o)
 	require.NoError(t, err)
 	return w
+}
+
+// settling is the node of a walk.
+type settling struct {
+	scrub.Node
+	w *walk
+}
+
+func (s settling) Settle(ctx context.Context) error {
+	if s.w.unsettled {
+		return nil
+	}
+	return s.Node.Settle(ctx)
 }
 
 // ScanDurable implements scrub.Rows.
@@ -271,9 +318,9 @@ func (w *walk) ScanDurable(lower, upper []byte) (kv.Iterator, error) {
 }
 
 // BeginRound implements scrub.Chunks.
-func (w *walk) BeginRound() {
+func (w *walk) BeginRound(full bool) {
 	w.rows, w.swept = false, false
-	w.Store.BeginRound()
+	w.Store.BeginRound(full)
 }
 
 // Sweep implements scrub.Chunks.

@@ -30,6 +30,11 @@ type hostedRange struct {
 	durable map[geo.NodeID]uint64
 	// flushed is the applied index at which the last flush of the state began here.
 	flushed uint64
+	// unnamed is the index of the last entry applied that may have left chunks without a name: the same on every node.
+	unnamed uint64
+	// settle is the index up to which the log is trimmed as soon as that is durable everywhere, 0 for none: see
+	// scheduler.settle.
+	settle uint64
 	// committed is the commit index of the log before its last recovery.
 	committed uint64
 	// reserved is the last reservation of the range, which is busy with what apart began. reformed, if not nil, gets the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -42,8 +43,11 @@ type Node struct {
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
 	noMetrics  func()
-	room       *room.Watch
-	clocks     skew.Exchange
+	// unnamings counts the entries applied that may have left chunks without a name, and settled the trims of a log that
+	// followed: see scheduler.settle.
+	unnamings, settled atomic.Uint64
+	room               *room.Watch
+	clocks             skew.Exchange
 
 	// ctx ends what start runs, and the range snapshots on their way.
 	ctx    context.Context //nolint:containedctx // Ends at Close.
@@ -146,9 +150,14 @@ func (n *Node) openRange(id geo.RangeID) error {
 			n.o.OnCommit(id, d)
 		}
 	}
-	var onApplied func(ranges.Applied)
-	if n.o.OnApplied != nil {
-		onApplied = func(a ranges.Applied) { n.o.OnApplied(id, a) }
+	onApplied := func(a ranges.Applied) {
+		if a.Unnames && n.namesChunks(id) {
+			n.unnamings.Add(1)
+			n.byID[id].unnamed = a.Index
+		}
+		if n.o.OnApplied != nil {
+			n.o.OnApplied(id, a)
+		}
 	}
 	interval := time.Duration(0)
 	if n.o.CloseInterval != nil {
@@ -165,7 +174,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		Levels: n.o.Levels, OnFloor: n.scheduler.inbox.fail, Understands: n.o.Understands, OnLater: func(reason string) {
 			n.event(Event{Kind: LaterVersion, Range: id, Node: n.o.ID, Reason: reason})
 		},
-		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Durable(ref.ID) },
+		HasChunk:  func(ref extent.Ref) bool { return n.stores.extents.Name(ref.ID) },
 		OnApplied: onApplied,
 	})
 	if err != nil {

@@ -47,7 +47,7 @@ func (p *payload) here(e Envelope) bool {
 			continue // Apply will refuse it.
 		}
 		for _, ref := range refs {
-			if !p.n.stores.extents.Durable(ref.ID) {
+			if !p.n.stores.extents.Name(ref.ID) {
 				here = false
 				p.fetch(ref, e.From)
 			}

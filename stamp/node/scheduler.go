@@ -26,6 +26,10 @@ type scheduler struct {
 	collected replica.Pass
 	// flushing is closed when the last flush of the state has ended; nil if none is under way.
 	flushing <-chan struct{}
+	// settling: the state is flushed whatever was applied: see settle.
+	settling bool
+	// settled is what Node.unnamings was at the last settle.
+	settled uint64
 	// activeAt is the tick at which a peer last reported a durable index.
 	activeAt map[geo.NodeID]uint64
 }

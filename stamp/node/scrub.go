@@ -11,6 +11,9 @@ import (
 	"antipode/stamp/scrub"
 )
 
+// roomPart is the part of the disk that is to be free beside the reserve: with less the disk fills.
+const roomPart = 16
+
 // scrubOptions are those of the Scrubber of a node whose stores and ranges are open.
 func (n *Node) scrubOptions() scrub.Options {
 	o := scrub.Options{
@@ -44,6 +47,11 @@ func (n *Node) rowChunks(id geo.RangeID, key, value []byte) ([]extent.Ref, error
 	return refs, err
 }
 
+// namesChunks reports whether clients' rows in a range may name chunks, but for what was lost and found there.
+func (n *Node) namesChunks(id geo.RangeID) bool {
+	return n.o.ChunkSpans == nil || ranges.Service(id) == geo.Blob
+}
+
 // scrubbed implements scrub.Node, where its methods are described.
 type scrubbed struct{ n *Node }
 
@@ -52,6 +60,22 @@ func (s scrubbed) Applied() (sum uint64) {
 		sum += r.Machine.AppliedState().Index
 	}
 	return sum
+}
+
+func (s scrubbed) Unnamings() uint64 { return s.n.unnamings.Load() + s.n.settled.Load() }
+
+// Settle returns in a later pass than any that was under way before it. A leader proposes and logs in the pass in which it
+// asked for a chunk, and a follower logs in the pass in which it did.
+func (s scrubbed) Settle(ctx context.Context) error {
+	return s.n.scheduler.do(ctx, func() (refusal, failure error) {
+		s.n.scheduler.settle()
+		return nil, nil
+	})
+}
+
+func (s scrubbed) DiskFills() bool {
+	size, free, reserve := s.n.room.Disk()
+	return size > 0 && free < reserve+size/roomPart
 }
 
 func (s scrubbed) NamesComplete() (version uint64, ok bool) {

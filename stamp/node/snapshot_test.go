@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
@@ -403,6 +404,53 @@ func (t *stingy) Peer(from, to geo.NodeID) ChunkPeer {
 		return nil
 	}
 	return t.Transport.Peer(from, to)
+}
+
+// R9: while a snapshot is on its way its sender drops nothing, though only the view of its state may name a chunk that the
+// peer has still to fetch: here rounds find no names at all. Afterwards the collection goes on.
+func TestR9SnapshotPinsPayload(t *testing.T) {
+	transport := &collecting{Transport: memtransport.New(), t: t}
+	s := newSnapStamp(t, transport, nil)
+	away := s.follower()
+	s.write(0, 5, "a")
+	require.NoError(t, s.Stop(away, true))
+	refs := s.putChunks(0, 5)
+	at := s.Leader(testRange).Machine.AppliedState().Index
+	s.write(10, 110, "b")
+	s.dropLog(at)
+	transport.s.Store(s)
+	s.start(away)
+	s.same()
+	require.True(t, intact(s.Node(away), refs))
+	require.NotZero(t, transport.sender.Load())
+	sender := s.Node(geo.NodeID(transport.sender.Load())).Extents()
+	require.Eventually(t, func() bool { return sender.Stats().Releases > 0 }, electionWait, time.Millisecond)
+}
+
+// collecting is a transport under which the sender of a snapshot collects when the first chunk is fetched from it.
+type collecting struct {
+	*memtransport.Transport
+	t      *testing.T
+	s      atomic.Pointer[snapStamp]
+	once   sync.Once
+	sender atomic.Uint64
+}
+
+func (c *collecting) Peer(from, to geo.NodeID) ChunkPeer {
+	if s := c.s.Load(); s != nil {
+		c.once.Do(func() {
+			store := s.Node(to).Extents()
+			for range 3 {
+				store.BeginRound(true)
+				store.EndRound()
+			}
+			chunks, _, err := store.Sweep(100)
+			assert.NoError(c.t, err)
+			assert.Zero(c.t, chunks, "the peer has still to fetch them")
+			c.sender.Store(uint64(to))
+		})
+	}
+	return c.Transport.Peer(from, to)
 }
 
 // A transfer that is cut anywhere starts again and succeeds; the cut ones leave nothing behind.

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"antipode/stamp/membership"
 	"antipode/stamp/state"
 )
@@ -10,16 +12,37 @@ import (
 // below this node's own index, so that a long absence costs no disk: see snapshot.Manager.TrimTo. That of a lost
 // replica is not trimmed.
 
+// settle has the state be flushed soon, and the logs that may name chunks be trimmed up to the last entry that may have
+// unnamed some, once that is durable on every node, which each sees to by itself: otherwise rows of before and entries
+// would name what was overwritten until enough else was written. It does nothing if nothing was unnamed since.
+func (s *scheduler) settle() {
+	now := s.n.unnamings.Load()
+	if now == s.settled {
+		return
+	}
+	s.settling = true
+	if slices.ContainsFunc(s.n.ranges, func(r *hostedRange) bool { return r.settle != 0 }) {
+		return // The trims of before come first.
+	}
+	s.settled = now
+	for _, r := range s.n.ranges {
+		if s.n.namesChunks(r.ID()) {
+			r.settle = r.unnamed
+		}
+	}
+}
+
 // A trim removes at least this many entries or bytes, since it writes a record itself.
 const (
 	trimEntriesMin = 4096
 	trimBytesMin   = 2 << 20
 )
 
-// trimLogs reports the durable indexes of all ranges and trims their logs.
+// trimLogs reports the durable indexes of all ranges and trims their logs. A trim for the collection is durable before the next
+// round: entries that a crash brought back would name what the round has dropped.
 func (s *scheduler) trimLogs() error {
 	batch := s.n.stores.log.NewBatch()
-	repeat, trimmed := s.ticks%repeatTicks == 0, false
+	repeat, trimmed, settled := s.ticks%repeatTicks == 0, false, s.n.settled.Load()
 	err := s.each(func(r *hostedRange) error {
 		trims, err := r.trim(batch, repeat)
 		trimmed = trimmed || trims
@@ -28,7 +51,7 @@ func (s *scheduler) trimLogs() error {
 	if err != nil || !trimmed {
 		return err
 	}
-	return batch.Commit(false)
+	return batch.Commit(s.n.settled.Load() > settled)
 }
 
 // trim reports the durable index of the range to its other nodes, if it changed or repeat is set,
@@ -53,8 +76,15 @@ func (r *hostedRange) trim(batch state.LogBatch, repeat bool) (trimmed bool, err
 	}
 	least, over := r.n.snapshots.TrimTo(r.ID(), least, own)
 	entries, bytes := r.log.UpTo(least)
-	if entries < trimEntriesMin && bytes < trimBytesMin && (!over || entries == 0) {
+	settled := r.settle != 0 && least >= r.settle
+	if settled {
+		r.settle = 0
+	}
+	if entries < trimEntriesMin && bytes < trimBytesMin && (!over && !settled || entries == 0) {
 		return false, nil
+	}
+	if settled {
+		r.n.settled.Add(1)
 	}
 	return true, r.log.Trim(batch, least)
 }

@@ -20,7 +20,9 @@ import (
 //  1. every entry of the untrimmed logs, also those that this node no longer needs,
 //  2. then every row of the durable state that may name some (Range.Spans): clients' rows, and the outboxes,
 //
-// and then sweeps the chunks that two rounds, Options.Grace apart, found unnamed and untouched.
+// and then sweeps the chunks that two rounds found unnamed and untouched. When rounds begin is in rounds.go: for
+// chunks that were named before, those are minutes apart; for chunks of which nothing is known but that
+// somebody put them, Options.Grace.
 //
 // Why no chunk is dropped that is named, or about to be:
 //
@@ -32,23 +34,28 @@ import (
 //     a change that names a chunk first asks whether the chunk is here (extent.Durable): the
 //     leader at evaluation, a follower before it steps the entry, the receiver of a range
 //     snapshot for each row, the applier of the other location's records. The question pins
-//     the chunk for this round and the next: for Options.Grace at least, within which the entry
-//     reaches the log, or does not.
+//     the chunk for this round and the next. The first two ask in the pass of the scheduler that writes the
+//     entry, and a round waits for a pass before it walks over the logs (Node.Settle): so the next round sees the entry, however
+//     slow the node is. While the third is under way no round counts, and the last asks again when the record is
+//     evaluated.
 //   - The sweep takes the store's lock for a slice of the chunks at a time, and others work
 //     between the slices. But each chunk is examined and dropped under one hold of that lock
 //     (extent.Store.Sweep). So a question, a put or a mark either comes before, and keeps the
 //     chunk, or comes after: then the answer is no, and the change is refused, or waits until
 //     the chunk is fetched again. A chunk that is put while the sweep runs belongs to the
 //     current round; one that Compact moved belongs to the round of the copy that it replaced.
-//   - Uploads and geo pushes: a Put pins likewise. An upload that takes longer than
-//     Options.Grace from a chunk to the change that names it is refused (503) and changes
-//     nothing. If the record of a push comes later than that, the pushed chunk is gone; the
+//   - Uploads and geo pushes: a Put pins likewise, until a change was evaluated that names the chunk. An upload that takes
+//     longer than Options.Grace from a chunk to that change is refused (503) and changes
+//     nothing. So may be one during which the node restarted that leads when it ends; a follower fetches the chunk. If the
+//     record of a push comes later than that, the pushed chunk is gone; the
 //     receiver then fetches it from the source, whose outbox still names it.
+//   - A range snapshot on its way names what its view of the state does: nothing is dropped before the peer has fetched it
+//     (extent.Store.Pin), nor while a clone is open, whose checkpoint does the same.
 //   - Rows that change while the walk is at another key do not matter: rows never move from
 //     one key to another without a change that names their chunks.
-//   - A read of a blob that is deleted meanwhile can go on for Options.Grace at least. After
-//     that it ends early; it never reads other data, since ids are never given twice. A single
-//     read of a chunk always succeeds: the chunk's file stays open.
+//   - A read of a blob that is overwritten meanwhile holds the chunks that it is about to read (extent.Store.Hold), at the nodes
+//     of its process, which it reads from first. Without one it may end early; it never reads other data, since ids
+//     are never given twice. A single read of a chunk always succeeds: the chunk's file stays open.
 //
 // While a replica here is lost, joins, or is fed by a snapshot, this node does not have all
 // its names: such a round does not count.
@@ -56,8 +63,8 @@ import (
 // Each named chunk that is not here is recorded as missing, and copied from a peer, as soon as one can be reached that has
 // it. The next walk may be a day away.
 
-// The speed of a round is 10 MiB of rows a second, 860 GiB in a Grace of 24 hours. A faster
-// round would take processor time from the clients of a young store without need.
+// The speed of a round is 10 MiB of rows a second, 860 GiB in a Grace of 24 hours, and eight times that while the disk
+// fills. A faster round would take processor time from the clients without need.
 const (
 	// collectRows and collectBytes bound what one step of the walk reads, and collectRest is
 	// the rest after it.
@@ -72,6 +79,8 @@ const (
 	// it found nothing to do.
 	compactRate = 16 << 20
 	compactRest = time.Minute
+	// hurry is how much faster all of that is while the disk fills.
+	hurry = 8
 )
 
 // collection is how far a round has come.
@@ -101,15 +110,21 @@ type rangeSpan struct {
 	state.Span
 }
 
-func (s *Scrubber) collectStep(context.Context) time.Duration {
+func (s *Scrubber) collectStep(ctx context.Context) time.Duration {
 	round := &s.collect
 	version, ok := s.o.Node.NamesComplete()
 	if !ok || s.o.RowChunks == nil || round.active && version != round.version {
-		round.active = false
+		s.roundFails()
 		return min(collectAgain, s.o.Grace)
 	}
 	if !round.active {
-		s.beginCollect()
+		if wait := s.untilRound(); wait > 0 {
+			return wait
+		}
+		if err := s.beginCollect(ctx); err != nil {
+			s.roundFails()
+			return collectAgain // The node is out of service, or ends.
+		}
 		round.version = version
 	}
 	if round.sweeping {
@@ -128,7 +143,7 @@ func (s *Scrubber) collectStep(context.Context) time.Duration {
 		round.sweeping = true
 	}
 	if err != nil {
-		round.active = false
+		s.roundFails()
 		if errors.Is(err, state.ErrLogCorrupt) {
 			s.o.Node.Quarantine("log", err)
 		}
@@ -138,7 +153,8 @@ func (s *Scrubber) collectStep(context.Context) time.Duration {
 	return rest
 }
 
-func (s *Scrubber) beginCollect() {
+// beginCollect begins a round. What was asked for in a former round is in the logs before they are walked.
+func (s *Scrubber) beginCollect(ctx context.Context) error {
 	round := &s.collect
 	*round = collection{active: true, began: s.o.Clock.Mono()}
 	for _, r := range s.o.Ranges {
@@ -147,7 +163,16 @@ func (s *Scrubber) beginCollect() {
 			round.spans = append(round.spans, rangeSpan{r.ID, span})
 		}
 	}
-	s.o.Chunks.BeginRound()
+	s.o.Chunks.BeginRound(s.roundBegins())
+	return s.o.Node.Settle(ctx)
+}
+
+// rest is how long the collection and the compaction rest where they would for d on a disk that has room.
+func (s *Scrubber) rest(d time.Duration) time.Duration {
+	if s.o.Node.DiskFills() {
+		return d / hurry
+	}
+	return d
 }
 
 // markLog marks what some entries of a log name.
@@ -172,7 +197,7 @@ func (s *Scrubber) markLog() (rest time.Duration, err error) {
 	}
 	entries, err := log.Entries(round.next, last+1, collectBytes)
 	if errors.Is(err, raft.ErrCompacted) || errors.Is(err, raft.ErrUnavailable) {
-		return collectRest, nil // Trimmed, or cut back by a new leader, since: look again.
+		return s.rest(collectRest), nil // Trimmed, or cut back by a new leader, since: look again.
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read log of range %d: %w", round.logs[0].ID, err)
@@ -188,7 +213,7 @@ func (s *Scrubber) markLog() (rest time.Duration, err error) {
 		s.mark(refs)
 	}
 	round.next += uint64(len(entries))
-	return collectRest, nil
+	return s.rest(collectRest), nil
 }
 
 // markRows marks what some rows of the durable state name.
@@ -225,7 +250,7 @@ func (s *Scrubber) markRows() (rest time.Duration, err error) {
 		round.spans, round.key = round.spans[1:], nil
 		return 0, nil
 	}
-	return collectRest, nil
+	return s.rest(collectRest), nil
 }
 
 // mark marks chunks as named, and records as missing those that are not here.
@@ -249,18 +274,19 @@ func (s *Scrubber) sweepStep() time.Duration {
 	s.counts.collectedChunks.Add(uint64(chunks))
 	s.counts.collectedBytes.Add(uint64(bytes))
 	if err == nil && chunks > 0 {
-		return collectRest
+		return s.rest(collectRest)
 	}
 	s.collect.active = false
-	return max(0, s.collect.began+s.o.Grace-s.o.Clock.Mono())
+	s.roundEnds()
+	return 0
 }
 
 // compactStep copies some chunks out of an extent that holds mostly garbage.
 func (s *Scrubber) compactStep(ctx context.Context) time.Duration {
 	copied, err := s.o.Chunks.Compact(ctx)
 	if err != nil || copied == 0 {
-		return compactRest // The scheduler notices a failed store.
+		return s.rest(compactRest) // The scheduler notices a failed store.
 	}
 	s.counts.compactedBytes.Add(uint64(copied))
-	return time.Duration(float64(copied) / compactRate * float64(time.Second))
+	return s.rest(time.Duration(float64(copied) / compactRate * float64(time.Second)))
 }

@@ -3,7 +3,7 @@
 //
 //	scrub     reads and checks everything on the disk, once in Options.Period
 //	repair    copies a damaged or missing chunk from a peer
-//	collect   drops chunks that nothing names, after Options.Grace
+//	collect   drops chunks that nothing names any more, within minutes, or never did, after Options.Grace
 //	compact   empties extents that hold mostly garbage
 //	reclaim   gives the room of wiped rows back to the disk
 //	account   compares the rows of the outboxes with the heads and trims of their streams

@@ -34,6 +34,15 @@ type Node interface {
 	// chunk that they should: no replica here is lost, joining, or being fed by a snapshot.
 	// If two calls return the same version, names were complete all the time between them.
 	NamesComplete() (version uint64, ok bool)
+	// Unnamings counts what may have left chunks that nothing names any more. While it does not change,
+	// nothing has.
+	Unnamings() uint64
+	// Settle has what was overwritten or deleted before soon be named neither by durable rows nor by logs, as far as
+	// peers do not need those. When it returns, every chunk that was asked for before the call, in order to name it
+	// in an entry of a log, is named there, or will not be.
+	Settle(ctx context.Context) error
+	// DiskFills reports whether the disk has little room left.
+	DiskFills() bool
 	// Copy puts an intact copy of a chunk here, read from a peer. It is durable after the
 	// next Chunks.Sync.
 	Copy(ref extent.Ref) error
@@ -49,7 +58,7 @@ type Chunks interface {
 	Damaged(limit int) []extent.Ref
 	Durable(id extent.ChunkID) bool
 	Sync(ctx context.Context) error
-	BeginRound()
+	BeginRound(full bool)
 	Mark(ref extent.Ref) bool
 	EndRound()
 	Sweep(limit int) (chunks int, bytes int64, err error)
@@ -108,8 +117,8 @@ type Options struct {
 	// Period is the time within which everything on the disk is read and checked. Zero means 7
 	// days; a short one costs reads of the disk.
 	Period time.Duration
-	// Grace is how long a chunk that nothing names is kept at least. Zero means 24 hours. An
-	// upload may not take longer.
+	// Grace is how long a chunk that nothing has named yet is kept at least. Zero means 24 hours. An
+	// upload may not take longer. What was named and is not any more goes within minutes.
 	Grace time.Duration
 	// CopyBytesPerSecond bounds the repair. It must not be zero.
 	CopyBytesPerSecond int
@@ -126,6 +135,7 @@ type Scrubber struct {
 	tasks []*task
 
 	cycle   cycle
+	rounds  rounds
 	collect collection
 	account account
 	// missing are chunks that a walk found named and not here. Each stays until it is here, or until the end
@@ -169,7 +179,7 @@ func New(o Options) (*Scrubber, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	s := &Scrubber{o: o}
+	s := &Scrubber{o: o, rounds: rounds{full: -o.Grace, quiet: quietRounds}}
 	begin := o.Clock.Mono() + min(beginDelay, o.Period, o.Grace)
 	for _, step := range []func(context.Context) time.Duration{s.repairStep, s.scrubStep, s.collectStep, s.compactStep, s.reclaimStep, s.accountStep} {
 		s.tasks = append(s.tasks, &task{due: begin, step: step})

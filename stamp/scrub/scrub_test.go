@@ -24,16 +24,19 @@ import (
 // disk is all that a Scrubber works on: chunks, one row that names one of them, an empty
 // log, a file, and the node.
 type disk struct {
-	held     map[extent.ChunkID]bool
-	named    extent.Ref
-	file     error // what its check finds
-	complete bool
-	version  uint64
-	applied  uint64
-	peers    bool         // they have every chunk but those that are damaged
-	damaged  []extent.Ref // here, and nobody has them intact
-	swept    int
-	calls    []string
+	held      map[extent.ChunkID]bool
+	named     extent.Ref
+	file      error // what its check finds
+	complete  bool
+	version   uint64
+	applied   uint64
+	unnamings uint64
+	settles   int
+	fills     bool
+	peers     bool         // they have every chunk but those that are damaged
+	damaged   []extent.Ref // here, and nobody has them intact
+	swept     int
+	calls     []string
 }
 
 func (d *disk) record(format string, args ...any) {
@@ -46,7 +49,7 @@ func (d *disk) Scrub(context.Context) (extent.Ref, error)    { return extent.Ref
 func (d *disk) Damaged(int) []extent.Ref                     { return slices.Clone(d.damaged) }
 func (d *disk) Durable(id extent.ChunkID) bool               { return d.held[id] }
 func (d *disk) Sync(context.Context) error                   { return nil }
-func (d *disk) BeginRound()                                  { d.record("walk begins") }
+func (d *disk) BeginRound(bool)                              { d.record("walk begins") }
 func (d *disk) Mark(ref extent.Ref) bool                     { return d.held[ref.ID] }
 func (d *disk) EndRound()                                    { d.record("walk ends") }
 func (d *disk) Sweep(int) (chunks int, bytes int64, e error) { d.swept++; return 0, 0, nil }
@@ -56,6 +59,9 @@ func (d *disk) Stats() extent.Stats                          { return extent.Sta
 // As scrub.Node.
 
 func (d *disk) Applied() uint64                  { return d.applied }
+func (d *disk) Unnamings() uint64                { return d.unnamings }
+func (d *disk) Settle(context.Context) error     { d.settles++; return nil }
+func (d *disk) DiskFills() bool                  { return d.fills }
 func (d *disk) NamesComplete() (uint64, bool)    { return d.version, d.complete }
 func (d *disk) Quarantine(store string, _ error) { d.record("quarantine %s", store) }
 func (d *disk) Repaired(chunks, _ int)           { d.record("repaired %d", chunks) }
@@ -129,7 +135,7 @@ func TestMissingChunksOutlastWalks(t *testing.T) {
 	require.Greater(t, s.Stats().Missing, uint64(1))
 	d.peers = true
 	s.mark([]extent.Ref{d.named})
-	s.beginCollect()
+	require.NoError(t, s.beginCollect(t.Context()))
 	s.repairStep(t.Context())
 	require.Contains(t, d.calls, "repaired 1")
 	require.EqualValues(t, 1, s.Stats().Repaired)
@@ -154,6 +160,7 @@ func TestMissingChunksWaitForTheirPeers(t *testing.T) {
 	require.Equal(t, []extent.Ref{d.named}, s.missing)
 	d.held[extent.ChunkID{2}] = true
 	d.named = extent.NewRef(extent.ChunkID{2}, nil)
+	d.unnamings++
 	for d.calls = nil; len(d.calls) < 2; {
 		s.collectStep(t.Context())
 	}

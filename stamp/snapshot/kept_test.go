@@ -68,6 +68,9 @@ type noChunks struct{}
 
 func (noChunks) Sync(context.Context) error { return nil }
 
+// Pin implements Chunks.
+func (noChunks) Pin() func() { return func() {} }
+
 // receiver is the receiving end of a node in memory.
 type receiver struct {
 	m     *Manager

@@ -74,6 +74,8 @@ type Node interface {
 // Chunks is the node's chunk store: see extent.Store.
 type Chunks interface {
 	Sync(ctx context.Context) error
+	// Pin keeps every chunk until the release.
+	Pin() (release func())
 }
 
 // Options configures a Manager. All fields without a default are required.

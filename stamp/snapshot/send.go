@@ -61,6 +61,8 @@ type outgoing struct {
 	whole        atomic.Bool
 	src          *source
 	canceled     bool
+	// unpinChunks ends the pin of the payload that the view names, which the peer fetches (R9).
+	unpinChunks func()
 	// moved grows with all that the peer does; progressed is when it did so last, as of seen.
 	moved      atomic.Uint64
 	seen       uint64
@@ -125,7 +127,7 @@ func (m *Manager) Send(id geo.RangeID, msg *pb.Message) {
 	o := &outgoing{
 		id: id, to: replica.To(msg), node: m.o.Node.NodeOf(id, replica.To(msg)), msg: msg,
 		number:     max(m.o.Random()^uint64(m.o.Clock.Now().UnixNano()), 1),
-		progressed: m.o.Clock.Mono(), pinned: pinned{pin: index},
+		progressed: m.o.Clock.Mono(), pinned: pinned{pin: index}, unpinChunks: m.o.Chunks.Pin(),
 	}
 	m.outgoing[id] = o
 	m.begin(o)
@@ -224,6 +226,7 @@ func (m *Manager) FinishSends(now time.Duration) {
 // fed has Raft go on behind the snapshot, from the log.
 func (m *Manager) fed(o *outgoing, now time.Duration) {
 	o.phase, o.progressed = following, now
+	o.unpinChunks()
 	o.follows(now)
 	m.o.Node.Range(o.id).Replica().ReportSnapshot(o.to, true)
 }
@@ -279,6 +282,7 @@ func (m *Manager) look(o *outgoing, now time.Duration) {
 func (m *Manager) giveUp(o *outgoing, now time.Duration, why error) {
 	why = errors.Join(why, o.release())
 	o.phase, o.notBefore = over, now+againAfter
+	o.unpinChunks()
 	m.unpin(o)
 	m.o.Node.Range(o.id).Replica().ReportSnapshot(o.to, false)
 	m.o.Logger.Warn("range snapshot not taken; it is tried again", "range", o.id, "to", o.to, "error", why)
