@@ -118,6 +118,27 @@ func TestHeldEntriesOfALeaderThatIsGone(t *testing.T) {
 	require.True(t, transport.took(3, 1), "the new leader's entry")
 }
 
+// R9: an entry that is applied here and comes again does not wait for its payload, which may be collected since: nobody could
+// return it, and all that comes later would wait for it.
+func TestAppliedEntriesWaitForNoPayload(t *testing.T) {
+	data := []byte("payload")
+	ref := extent.NewRef(extent.ChunkID{1}, data)
+	transport := &lone{peers: map[geo.NodeID]ChunkPeer{2: oneChunk(data)}}
+	n := loneNode(t, transport, func(f func()) { f() })
+	appendFrom(t, n, 2, 2, 1, ref)
+	typ, from, to, term, commit := pb.MsgHeartbeat, uint64(2), uint64(1), uint64(2), uint64(1)
+	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), From: 2, Message: &pb.Message{Type: &typ, From: &from, To: &to, Term: &term, Commit: &commit}}})
+	work(t, n)
+	require.EqualValues(t, 1, n.Range(geo.FirstRange(geo.Blob)).Machine.AppliedState().Index)
+
+	require.NoError(t, n.Extents().Delete(ref.ID))
+	delete(transport.peers, 2)
+	transport.sent = nil
+	appendFrom(t, n, 2, 2, 1, ref)
+	require.Empty(t, n.Held(geo.FirstRange(geo.Blob)))
+	require.True(t, transport.took(2, 1))
+}
+
 // gated is a peer that returns each chunk when the test sends it to the channel.
 type gated map[extent.ChunkID]chan []byte
 

@@ -35,11 +35,13 @@ func (p *payload) close() {
 }
 
 // here reports whether every chunk that the message's entries name is durable here, and starts to fetch
-// those that are not. Entries that this version does not know wait too, until the node is upgraded.
+// those that are not. Entries that this version does not know wait too, until the node is upgraded. What is applied here comes
+// twice, and Raft passes over it: its chunks were here, and may be collected since.
 func (p *payload) here(e Envelope) bool {
-	here := p.n.byID[e.Range].Understands(e.From, e.Message.GetEntries(), e.Message.GetCommit())
+	r := p.n.byID[e.Range]
+	here, applied := r.Understands(e.From, e.Message.GetEntries(), e.Message.GetCommit()), r.Machine.AppliedState().Index
 	for _, entry := range e.Message.GetEntries() {
-		if !change.NamesChunks(entry.Data) {
+		if entry.GetIndex() <= applied || !change.NamesChunks(entry.Data) {
 			continue
 		}
 		refs, err := change.GroupChunks(entry.Data)

@@ -150,7 +150,7 @@ func TestReformDropsHeldEntries(t *testing.T) {
 	ref, from, term := extent.NewRef(extent.ChunkID{7}, []byte("gone")), uint64(n.ID()%3+1), uint64(1)<<32
 	typ := pb.MsgApp
 	wait := Envelope{Range: testRange, From: geo.NodeID(from), Message: &pb.Message{
-		Type: &typ, From: &from, Term: &term, Entries: []*pb.Entry{{Data: groupNaming(t, term, ref)}},
+		Type: &typ, From: &from, Term: &term, Entries: []*pb.Entry{{Index: &term, Data: groupNaming(t, term, ref)}},
 	}}
 	held := func() (out []Envelope) {
 		t.Helper()
