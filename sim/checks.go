@@ -154,7 +154,7 @@ func (m *member) checkReceived(st geo.Stream, records []sent) {
 			return
 		}
 		if p, _, err := keys.ParsePartition(rec.Partition); err == nil && len(rec.Chunks) > 0 && !m.fed && !m.l.s.container(p).deleted {
-			m.checkChunks(fmt.Sprintf("%s #%d, below Last Sync Time,", st, rec.Seq), rec.Chunks)
+			m.checkChunks(fmt.Sprintf("%s #%d, below Last Sync Time,", st, rec.Seq), m.uncollected(rec.Chunks))
 		}
 	}
 }

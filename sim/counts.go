@@ -92,7 +92,7 @@ type Counts struct {
 	// pushes over the link that failed. Chunks that a follower fetched, that the other
 	// location was pushed ahead of a record, and that it fetched itself.
 	// ChunkWrong: peers sent other bytes than they hold.
-	ChunkLost, FetchLost, PushLost, ChunkWrong, ChunkFetched, ChunkPushed, ChunkPulled uint64
+	ChunkCollected, ChunkLost, FetchLost, PushLost, ChunkWrong, ChunkFetched, ChunkPushed, ChunkPulled uint64
 	// Acknowledged entity group transactions, and writes of blobs; blocks that a list
 	// took from the list before it.
 	Transaction, BlobInline, BlobChunked, Block, BlockList, BlobDeleted, DeadDropped, BlockReused uint64

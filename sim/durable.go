@@ -41,14 +41,15 @@ func (s *Sim) checkAck(o *op) {
 		if m.damaged {
 			continue // Its disk lost what it had persisted, and the leader has yet to learn of it.
 		}
+		refs := m.uncollected(o.payload.refs)
 		if m.n != nil {
-			m.checkChunks(fmt.Sprintf("the acknowledged write %d", o.id), o.payload.refs)
+			m.checkChunks(fmt.Sprintf("the acknowledged write %d", o.id), refs)
 		}
 		m.owes[o.rangeID] = max(m.owes[o.rangeID], o.index)
-		m.owesChunks = append(m.owesChunks, o.payload.refs...)
+		m.owesChunks = append(m.owesChunks, refs...)
 		if now {
 			m.checkDurable(o.rangeID, o.index)
-			m.checkChunksDurable(o.payload.refs)
+			m.checkChunksDurable(refs)
 		}
 	}
 }
@@ -61,6 +62,7 @@ func (m *member) checkOwed() {
 			m.checkDurable(id, m.owes[id])
 		}
 	}
+	m.owesChunks = m.uncollected(m.owesChunks)
 	m.checkChunksDurable(m.owesChunks)
 }
 

@@ -20,6 +20,9 @@ var (
 	// ErrNotDurable: an acknowledged write is missing on an in-sync replica's disk
 	// (invariant 1).
 	ErrNotDurable = errors.New("sim: an acknowledged write is not durable on every in-sync replica")
+	// ErrCollected: a node dropped a chunk that its durable state, its newest state, its outbox or an entry of its log
+	// names (R9).
+	ErrCollected = errors.New("sim: a chunk was collected that something names")
 	// ErrPayload: a replica sent or applied a change, or acknowledged it, without the
 	// payload that it names (R3).
 	ErrPayload = errors.New("sim: a change whose payload is not on the replica")

@@ -91,7 +91,8 @@ func (m *member) onApplied(id geo.RangeID, a ranges.Applied) {
 	}
 	if m.l.s.chance(m.l.s.rates.flush) {
 		m.flush()
-		if m.l.s.chance(killAfterFlush) {
+		// Only after the last of its batch: the disk has the whole batch, and those that follow would not be seen.
+		if m.l.s.chance(killAfterFlush) && m.n != nil && a.Index == m.n.Range(id).Machine.AppliedState().Index {
 			m.kill()
 		}
 	}

@@ -31,9 +31,11 @@ const (
 	electionTicks = 10
 	closeInterval = 60 * time.Millisecond
 	// scrubPeriod is about how long a round over all that is on a disk takes. upkeepPause
-	// lies between two steps of a node's upkeep at least.
-	scrubPeriod = 400 * time.Millisecond
-	upkeepPause = 10 * time.Millisecond
+	// lies between two steps of a node's upkeep at least. collectGrace is how long chunks that nothing has named yet
+	// are kept. Those that were named go after two rounds, which begin an eighth of that apart.
+	scrubPeriod  = 400 * time.Millisecond
+	upkeepPause  = 10 * time.Millisecond
+	collectGrace = 800 * time.Millisecond
 )
 
 // member is one node of a location: its disk, which outlives it, and the node while
@@ -81,6 +83,8 @@ type member struct {
 	fed bool
 	// corrupted are the chunks of which a bit was flipped here.
 	corrupted map[extent.ChunkID]extent.Ref
+	// collected are chunks that its collection dropped when nothing here named them.
+	collected map[extent.ChunkID]bool
 	// forgot are the replicas whose hard state and log are gone, by range.
 	forgot map[geo.RangeID]geo.ReplicaID
 	// damaged means that it lost what it had promised to keep, and is not rebuilt yet.
@@ -129,7 +133,7 @@ func (c *skewed) Mono() time.Duration {
 func newMember(l *location, id geo.NodeID) *member {
 	m := &member{
 		l: l, id: id, fs: vfs.NewCrashableMem(), owes: map[geo.RangeID]uint64{},
-		corrupted: map[extent.ChunkID]extent.Ref{}, forgot: map[geo.RangeID]geo.ReplicaID{},
+		corrupted: map[extent.ChunkID]extent.Ref{}, collected: map[extent.ChunkID]bool{}, forgot: map[geo.RangeID]geo.ReplicaID{},
 	}
 	m.clock = &skewed{Manual: l.s.clock, m: m}
 	return m
@@ -163,7 +167,7 @@ func (m *member) open() {
 		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: s.closeIntervalOf,
-		ScrubPeriod: scrubPeriod, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, SnapshotFragmentBytes: 1 << 10,
+		ScrubPeriod: scrubPeriod, CollectGrace: s.collectGrace, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, SnapshotFragmentBytes: 1 << 10,
 		RowChunks: blobs.RowChunks, ChunkSpans: blobs.ChunkSpans, FetchBytesPerSecond: 1 << 40,
 		Go: m.begin, Stepped: true, Fence: m.fence, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
@@ -276,7 +280,9 @@ func (m *member) upkeep() bool {
 	if s.now < m.upkeepAt {
 		return false
 	}
+	before := m.n.Extents().Refs()
 	rest := m.n.ScrubStep(context.Background())
+	m.checkCollected(before)
 	if rest > 0 {
 		m.upkeepAt = s.now + max(rest, upkeepPause)
 	}

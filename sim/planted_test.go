@@ -43,6 +43,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.CursorOutsideBatch, ErrReplicaState, ""},
 		{plantedbugs.SplitTransaction, ErrMixed, ""},
 		{plantedbugs.MatchWithoutPayload, ErrPayload, ""},
+		{plantedbugs.CollectLogged, ErrCollected, ""},
 		{plantedbugs.ApplyWithoutPayload, ErrPayload, ""},
 		{plantedbugs.LongLease, ErrStaleRead, ""},
 		{plantedbugs.VoteBeforeSync, ErrVote, ""},

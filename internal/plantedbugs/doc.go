@@ -115,6 +115,8 @@ const (
 	ClaimUnawaited
 	// ClaimsUnlisted leaves claims out of the answers to renewals (R21).
 	ClaimsUnlisted
+	// CollectLogged drops chunks that only entries of the log name (R9).
+	CollectLogged
 )
 
 // names are those of the bugs in reports.
@@ -169,6 +171,7 @@ var names = [...]string{
 	GenerationsStayClosed: "generations-stay-closed",
 	ClaimUnawaited:        "claim-unawaited",
 	ClaimsUnlisted:        "claims-unlisted",
+	CollectLogged:         "collect-logged",
 }
 
 // String is the bug's name in reports.
