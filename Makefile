@@ -24,7 +24,7 @@ PACKAGE_FLAGS ?= -trimpath
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks drill dashboards hostile alerts bench figures proto clean nightly
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks drill dashboards hostile overwrites alerts bench figures proto clean nightly
 .PHONY: deploy-check package
 
 help: ## list the targets
@@ -94,6 +94,9 @@ starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders a
 
 hostile: ## 260 hostile clients beside an honest one, whose p99 may grow four times: DURATION=2m
 	go test -count=1 -timeout 1h ./test/hostile -v -args -duration=$(DURATION) -ratio=4
+
+overwrites: ## 10 GiB through 1 GiB of names at both locations: the folder is below 12 GiB within five minutes
+	go test -count=1 -timeout 2h ./server/dev -v -run TestOverwrittenPayloadComesBack -args -overwritten=10240
 
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
