@@ -166,7 +166,7 @@ func unnamedRound(t *testing.T, s *Store, full bool) int {
 
 // R9: a chunk that nothing has named yet outlasts any number of rounds that are not full, as an upload does; one that was
 // named, by whatever way, does not, wherever Compact has moved it.
-func TestSweepTellsUploadsFromOverwritten(t *testing.T) {
+func TestSweepKeepsUploadsLonger(t *testing.T) {
 	for name, by := range map[string]func(t *testing.T, s *Store, ref Ref) *Store{
 		"marked":    func(t *testing.T, s *Store, ref Ref) *Store { require.True(t, s.Mark(ref)); return s },
 		"asked for": func(t *testing.T, s *Store, ref Ref) *Store { require.True(t, s.Name(ref.ID)); return s },

@@ -8,8 +8,8 @@ import "time"
 // collectPause times as long as a round takes, rounds take at most a fifth of the time. A full round begins every
 // Options.Grace in any case. It is the safety net for what no count shows, as the chunks of failed uploads.
 const (
-	// collectSoon lies at least between the beginnings of two rounds: long enough that the peers, which have rounds of
-	// their own, have flushed what lets the logs be trimmed. With a short Grace, as tests have, it is an eighth of that.
+	// collectSoon lies at least between the beginnings of two rounds: long enough that the peers, each with its rounds,
+	// have flushed what lets the logs be trimmed. With a short Grace, as tests have, it is an eighth of that.
 	collectSoon  = 30 * time.Second
 	collectPause = 4
 	// collectPolls is how often is looked, within that time, whether anything was unnamed.
@@ -43,7 +43,7 @@ func (s *Scrubber) untilRound() time.Duration {
 // unnamings counts what may have left chunks that nothing names and nobody reads.
 func (s *Scrubber) unnamings() uint64 { return s.o.Node.Unnamings() + s.o.Chunks.Stats().Releases }
 
-// roundBegins notes that a round begins, and reports whether it is a full one.
+// roundBegins records that a round begins, and reports whether it is a full one.
 func (s *Scrubber) roundBegins() (full bool) {
 	r := &s.rounds
 	r.began = s.o.Clock.Mono()
@@ -56,13 +56,13 @@ func (s *Scrubber) roundBegins() (full bool) {
 	return full
 }
 
-// roundFails notes that the names were not complete, or could not be read: what was found counts for nothing.
+// roundFails records that the names were not complete, or could not be read: what was found counts for nothing.
 func (s *Scrubber) roundFails() {
 	s.collect.active = false
 	s.rounds.quiet = 0
 }
 
-// roundEnds notes that a whole round ended.
+// roundEnds records that a whole round ended.
 func (s *Scrubber) roundEnds() {
 	r := &s.rounds
 	r.quiet++
