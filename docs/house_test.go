@@ -28,7 +28,7 @@ var floors = map[string]int{
 
 // stampOrder is the order within floor 1, lowest first: each imports only what stands before it.
 var stampOrder = []string{
-	"kv", "keys", "route", "rawfile", "durable", "feature", "extent", "change", "cursor", "outbox", "state", "seglog", "room", "replica", "skew", "ranges", "membership", "snapshot",
+	"kv", "keys", "route", "rawfile", "durable", "feature", "extent", "change", "cursor", "outbox", "state", "seglog", "room", "replica", "skew", "fetch", "ranges", "membership", "snapshot",
 	"scrub", "node", "memtransport", "transport", ".",
 }
 

@@ -33,7 +33,7 @@ func (n *Node) Opts() Options                               { return n.o }
 func (n *Node) Differing() map[geo.NodeID]bool              { return n.placement.differing }
 func (n *Node) Scrubber() *scrub.Scrubber                   { return n.scrubber }
 func (n *Node) ScrubOptions() scrub.Options                 { return n.scrubOptions() }
-func (n *Node) RetryFetches() error                         { return n.payload.retry() }
+func (n *Node) RetryFetches() error                         { return n.fetcher.Retry() }
 func (n *Node) Quarantine(store string, reason error)       { n.quarantineStore(store, reason) }
 func (n *Node) Identity(id geo.RangeID) membership.Identity { return n.byID[id].membership.Identity() }
 

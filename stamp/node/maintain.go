@@ -11,7 +11,7 @@ const repeatTicks = 50
 func (s *scheduler) maintain() error {
 	n := s.n
 	s.ticks++
-	if err := n.payload.retry(); err != nil {
+	if err := n.fetcher.Retry(); err != nil {
 		return err
 	}
 	if err := s.each((*hostedRange).join); err != nil {

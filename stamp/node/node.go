@@ -15,6 +15,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/stamp/durable"
 	"antipode/stamp/extent"
+	"antipode/stamp/fetch"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/room"
@@ -39,7 +40,7 @@ type Node struct {
 
 	scheduler  scheduler
 	snapshots  *snapshot.Manager
-	payload    payload
+	fetcher    *fetch.Fetcher
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
 	noMetrics  func()
@@ -73,7 +74,6 @@ func Open(o Options) (_ *Node, err error) {
 	n.clocks = n.newClocks()
 	n.room = room.New(n.roomOptions())
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.payload = payload{n: n, fetching: map[extent.ChunkID]bool{}}
 	defer func() {
 		if err != nil {
 			n.cancel()
@@ -96,6 +96,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.stores.open(n.placement.has); err != nil {
 		return nil, err
 	}
+	n.fetcher = newFetcher(n)
 	n.snapshots = n.newSnapshots()
 	if err := n.openRanges(); err != nil {
 		return nil, err
@@ -274,7 +275,7 @@ func (n *Node) Close(flush bool) error {
 	n.o.Transport.Attach(n.o.ID, nil)
 	n.scrubber.Close()
 	n.noMetrics()
-	n.payload.close()
+	n.fetcher.Close()
 	n.cancel()
 	n.snapshots.Close()
 	n.background.Wait()

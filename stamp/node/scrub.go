@@ -85,7 +85,7 @@ func (s scrubbed) NamesComplete() (version uint64, ok bool) {
 	return q.gaps, q.whole && !s.n.snapshots.Receiving()
 }
 
-func (s scrubbed) Copy(ref extent.Ref) error             { return s.n.payload.copyFromAny(ref, 0) }
+func (s scrubbed) Copy(ref extent.Ref) error             { return s.n.fetcher.Copy(ref, 0) }
 func (s scrubbed) Quarantine(store string, reason error) { s.n.quarantineStore(store, reason) }
 
 func (s scrubbed) Repaired(chunks, bytes int) {

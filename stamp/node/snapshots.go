@@ -67,7 +67,7 @@ func (s snapshotted) Open(to geo.NodeID, h snapshot.Header) (snapshot.Stream, er
 }
 
 func (s snapshotted) Fetch(ctx context.Context, ref extent.Ref, first geo.NodeID) error {
-	return s.n.payload.fetchPaced(ctx, ref, first)
+	return s.n.fetcher.Paced(ctx, ref, first)
 }
 
 func (s snapshotted) Replaced(id geo.RangeID, durable uint64) { s.n.byID[id].flushed = durable }

@@ -6,6 +6,7 @@ import (
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"antipode/stamp/fetch"
 	"antipode/stamp/membership"
 	"antipode/stamp/replica"
 	"antipode/stamp/room"
@@ -45,12 +46,12 @@ func (r *hostedRange) stepHeld(now time.Duration) {
 		r.held = nil // Raft sends them again.
 	}
 	i := 0
-	for i < len(r.held) && r.n.payload.here(r.held[i]) {
+	for i < len(r.held) && r.here(r.held[i]) {
 		r.Replica().Step(r.held[i].Message, now)
 		i++
 	}
-	for _, next := range r.held[min(i+1, len(r.held)):min(i+fetchesMax, len(r.held))] {
-		r.n.payload.here(next)
+	for _, next := range r.held[min(i+1, len(r.held)):min(i+fetch.Max, len(r.held))] {
+		r.here(next)
 	}
 	if r.held = r.held[i:]; len(r.held) == 0 {
 		r.held = nil // Frees the messages that were before it.
@@ -71,7 +72,7 @@ func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
 			return nil
 		}
 		// Called even if other messages are held: their payload and this one's are fetched together.
-		if here := r.n.payload.here(e); !here || len(r.held) > 0 {
+		if here := r.here(e); !here || len(r.held) > 0 {
 			r.hold(e)
 			return nil
 		}

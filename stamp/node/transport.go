@@ -2,12 +2,12 @@ package node
 
 import (
 	"context"
-	"errors"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/fetch"
 	"antipode/stamp/membership"
 	"antipode/stamp/snapshot"
 )
@@ -89,9 +89,8 @@ type ChunkPeer interface {
 // CallBytesMax bounds a request, and an answer, of a call: as much as an entry of a log.
 const CallBytesMax = 16 << 20
 
-// ErrUnreachable: a node is not reachable, or takes no such call now. Nothing happened
-// there.
-var ErrUnreachable = errors.New("node: not reachable")
+// ErrUnreachable is fetch.ErrUnreachable.
+var ErrUnreachable = fetch.ErrUnreachable
 
 // CallHandler answers a method. It owns body. kv.ErrBusy, kv.ErrUnknown and
 // ranges.ErrNotLeader keep their identity on the way to the caller; another error arrives
