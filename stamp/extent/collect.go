@@ -21,8 +21,9 @@ import (
 // Rounds may follow each other within seconds, while an upload may take hours from its first chunk
 // to the change that names them all. So a chunk that nothing has named yet is dropped only if it was
 // not touched since before the last two full rounds: its uploader has as long as lies between the
-// beginnings of two of those. A chunk has been named once it was marked, or was asked for by Name. One that
-// was here at Open counts as named too: the restart ended the uploads that came through this process.
+// beginnings of two of those. A chunk has been named once it was marked, or was asked for by Name, since Open: of
+// one that was here before that is not known. Open counts as the beginning of a full round, after which nothing has touched
+// what was here.
 //
 // The marks are in the index, which holds every chunk anyhow: there is no second set of
 // ids.

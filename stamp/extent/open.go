@@ -60,7 +60,7 @@ func OpenReadOnly(fs vfs.FS, dir string, opts Options) (*Store, error) {
 func newStore(fs vfs.FS, dir string, opts Options) *Store {
 	return &Store{
 		fs: fs, dir: dir, opts: opts.withDefaults(), nextNumber: 1,
-		index: map[ChunkID]cellRef{}, held: map[ChunkID]int{}, files: map[uint64]*file{}, round: 1, ended: true,
+		index: map[ChunkID]cellRef{}, held: map[ChunkID]int{}, files: map[uint64]*file{}, round: 1, full: 1, ended: true,
 		small: appender{unit: recordBytes}, paged: appender{unit: pageBytes},
 	}
 }
@@ -129,7 +129,7 @@ func (s *Store) loadFile(number uint64) error {
 
 // adopt enters a chunk that the scan found, if it is or was whole.
 func (s *Store) adopt(e *file, f found, synced int64) error {
-	en := entry{e, cell{id: f.ref.ID, offset: f.offset, length: f.ref.Length, crc: f.ref.CRC, sliceBytes: f.sliceBytes, unit: f.unit, round: s.round}}
+	en := entry{e, cell{id: f.ref.ID, offset: f.offset, length: f.ref.Length, crc: f.ref.CRC, sliceBytes: f.sliceBytes, unit: f.unit}}
 	switch {
 	case f.end() <= synced && f.headerLost:
 		en.state = damaged
@@ -152,7 +152,6 @@ func (s *Store) adopt(e *file, f found, synced int64) error {
 	// Else the later copy counts: it repaired the earlier one, or was put after that
 	// was deleted.
 	s.unlist(f.ref.ID)
-	en.named = true // See collect.go.
 	s.list(en)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -19,6 +20,7 @@ import (
 	"antipode/stamp/keys"
 	"antipode/stamp/membership"
 	. "antipode/stamp/node"
+	"antipode/stamp/seglog"
 	"antipode/stamp/state"
 )
 
@@ -65,7 +67,7 @@ func loneNode(t *testing.T, transport *lone, start func(func())) *Node {
 	t.Helper()
 	manual := clock.NewManual(time.Unix(1_700_000_000, 0))
 	n, err := Open(Options{
-		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", State: state.Options{FS: vfs.NewMem()},
+		Location: "here", ID: 1, Peers: []geo.NodeID{1, 2, 3}, Dir: "n", State: state.Options{FS: vfs.NewCrashableMem()},
 		Clock: manual, Transport: transport, Go: start, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
@@ -101,6 +103,17 @@ func appendFrom(t *testing.T, n *Node, from, term, index uint64, ref extent.Ref)
 	work(t, n)
 }
 
+// commit gives a node a heartbeat of a leader by which an entry is committed, and the node applies it.
+func commit(t *testing.T, n *Node, from, term, index uint64) {
+	t.Helper()
+	typ, to := pb.MsgHeartbeat, uint64(1)
+	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), From: geo.NodeID(from), Message: &pb.Message{
+		Type: &typ, From: &from, To: &to, Term: &term, Commit: &index,
+	}}})
+	work(t, n)
+	require.Equal(t, index, n.Range(geo.FirstRange(geo.Blob)).Machine.AppliedState().Index)
+}
+
 // R3: an entry waits at a follower for its payload, and with it all that its leader
 // sends later. When that leader is gone the entries of the next one do not wait for
 // it: else one lost node and one missing chunk take the range out of service.
@@ -118,6 +131,37 @@ func TestHeldEntriesOfALeaderThatIsGone(t *testing.T) {
 	require.True(t, transport.took(3, 1), "the new leader's entry")
 }
 
+// R9: before a round of the collection what was trimmed is gone for good: a crash would bring back names of what it drops.
+func TestR9TrimsAreDurableBeforeRounds(t *testing.T) {
+	data := []byte("payload")
+	ref, id := extent.NewRef(extent.ChunkID{1}, data), geo.FirstRange(geo.Blob)
+	transport := &lone{peers: map[geo.NodeID]ChunkPeer{2: oneChunk(data)}}
+	n := loneNode(t, transport, func(f func()) { f() })
+	appendFrom(t, n, 2, 2, 1, ref)
+	commit(t, n, 2, 2, 1)
+	require.NoError(t, n.State().Flush())
+	require.NoError(t, n.TrimUnsynced(id, 1))
+	settled := make(chan error, 1)
+	go func() { settled <- n.ScrubOptions().Node.Settle(t.Context()) }()
+	require.Eventually(t, func() bool {
+		work(t, n)
+		select {
+		case err := <-settled:
+			return assert.NoError(t, err)
+		default:
+			return false
+		}
+	}, electionWait, time.Millisecond)
+	crashed, err := seglog.Open("n/log", state.Options{FS: n.Opts().State.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{}), ReadOnly: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, crashed.Close()) }()
+	log, err := crashed.Range(id, []uint64{1, 2, 3})
+	require.NoError(t, err)
+	first, err := log.FirstIndex()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, first)
+}
+
 // R9: an entry that is applied here and comes again does not wait for its payload, which may be collected since: nobody could
 // return it, and all that comes later would wait for it.
 func TestAppliedEntriesWaitForNoPayload(t *testing.T) {
@@ -126,10 +170,7 @@ func TestAppliedEntriesWaitForNoPayload(t *testing.T) {
 	transport := &lone{peers: map[geo.NodeID]ChunkPeer{2: oneChunk(data)}}
 	n := loneNode(t, transport, func(f func()) { f() })
 	appendFrom(t, n, 2, 2, 1, ref)
-	typ, from, to, term, commit := pb.MsgHeartbeat, uint64(2), uint64(1), uint64(2), uint64(1)
-	n.Receive([]Envelope{{Range: geo.FirstRange(geo.Blob), From: 2, Message: &pb.Message{Type: &typ, From: &from, To: &to, Term: &term, Commit: &commit}}})
-	work(t, n)
-	require.EqualValues(t, 1, n.Range(geo.FirstRange(geo.Blob)).Machine.AppliedState().Index)
+	commit(t, n, 2, 2, 1)
 
 	require.NoError(t, n.Extents().Delete(ref.ID))
 	delete(transport.peers, 2)

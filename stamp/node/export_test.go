@@ -37,6 +37,15 @@ func (n *Node) RetryFetches() error                         { return n.fetcher.R
 func (n *Node) Quarantine(store string, reason error)       { n.quarantineStore(store, reason) }
 func (n *Node) Identity(id geo.RangeID) membership.Identity { return n.byID[id].membership.Identity() }
 
+// TrimUnsynced trims a log as a pass does.
+func (n *Node) TrimUnsynced(id geo.RangeID, index uint64) error {
+	b := n.stores.log.NewBatch()
+	if err := n.stores.logs[id].Trim(b, index); err != nil {
+		return err
+	}
+	return b.Commit(false)
+}
+
 // CheckRoom looks at the disk of the node now.
 func CheckRoom(n *Node) { n.room.Check() }
 

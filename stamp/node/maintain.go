@@ -50,10 +50,10 @@ func (s *scheduler) flushState() error {
 			return nil
 		}
 	}
-	due := false
+	due := s.settling
 	for _, r := range n.ranges {
 		since := r.Machine.AppliedState().Index - r.flushed
-		due = due || since >= n.o.FlushEntries || since > 0 && (s.settling || n.snapshots.FlushFreesLog(r.ID()))
+		due = due || since >= n.o.FlushEntries || since > 0 && n.snapshots.FlushFreesLog(r.ID())
 	}
 	s.settling = false
 	if !due {

@@ -44,11 +44,10 @@ type Node struct {
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
 	noMetrics  func()
-	// unnamings counts the entries applied that may have left chunks without a name, and settled the trims of a log that
-	// followed: see scheduler.settle.
-	unnamings, settled atomic.Uint64
-	room               *room.Watch
-	clocks             skew.Exchange
+	// unnamings counts what may have left chunks without a name: see scrub.Node.
+	unnamings atomic.Uint64
+	room      *room.Watch
+	clocks    skew.Exchange
 
 	// ctx ends what start runs, and the range snapshots on their way.
 	ctx    context.Context //nolint:containedctx // Ends at Close.
@@ -181,7 +180,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 	if err != nil {
 		return err
 	}
-	h := &hostedRange{n: n, Range: r, log: n.stores.logs[id], durable: map[geo.NodeID]uint64{}}
+	h := &hostedRange{n: n, Range: r, log: n.stores.logs[id], durable: map[geo.NodeID]uint64{}, unnamed: r.Machine.AppliedState().Index}
 	n.ranges = append(n.ranges, h)
 	n.byID[id] = h
 	return h.open(lost)

@@ -28,8 +28,6 @@ type scheduler struct {
 	flushing <-chan struct{}
 	// settling: the state is flushed whatever was applied: see settle.
 	settling bool
-	// settled is what Node.unnamings was at the last settle.
-	settled uint64
 	// activeAt is the tick at which a peer last reported a durable index.
 	activeAt map[geo.NodeID]uint64
 }

@@ -62,15 +62,12 @@ func (s scrubbed) Applied() (sum uint64) {
 	return sum
 }
 
-func (s scrubbed) Unnamings() uint64 { return s.n.unnamings.Load() + s.n.settled.Load() }
+func (s scrubbed) Unnamings() uint64 { return s.n.unnamings.Load() }
 
 // Settle returns in a later pass than any that was under way before it. A leader proposes and logs in the pass in which it
 // asked for a chunk, and a follower logs in the pass in which it did.
 func (s scrubbed) Settle(ctx context.Context) error {
-	return s.n.scheduler.do(ctx, func() (refusal, failure error) {
-		s.n.scheduler.settle()
-		return nil, nil
-	})
+	return s.n.scheduler.do(ctx, func() (refusal, failure error) { return nil, s.n.scheduler.settle() })
 }
 
 func (s scrubbed) DiskFills() bool {

@@ -70,7 +70,10 @@ func (s snapshotted) Fetch(ctx context.Context, ref extent.Ref, first geo.NodeID
 	return s.n.fetcher.Paced(ctx, ref, first)
 }
 
-func (s snapshotted) Replaced(id geo.RangeID, durable uint64) { s.n.byID[id].flushed = durable }
+func (s snapshotted) Replaced(id geo.RangeID, durable uint64) {
+	s.n.byID[id].flushed = durable
+	s.n.unnamings.Add(1)
+}
 
 func (s snapshotted) Installed(id geo.RangeID) {
 	s.n.event(Event{Kind: SnapshotInstalled, Range: id, Node: s.n.o.ID, Replica: s.n.byID[id].Replica().ID()})

@@ -1,8 +1,6 @@
 package node
 
 import (
-	"slices"
-
 	"antipode/stamp/membership"
 	"antipode/stamp/state"
 )
@@ -14,22 +12,19 @@ import (
 
 // settle has the state be flushed soon, and the logs that may name chunks be trimmed up to the last entry that may have
 // unnamed some, once that is durable on every node, which each sees to by itself: otherwise rows of before and entries
-// would name what was overwritten until enough else was written. It does nothing if nothing was unnamed since.
-func (s *scheduler) settle() {
-	now := s.n.unnamings.Load()
-	if now == s.settled {
-		return
-	}
-	s.settling = true
-	if slices.ContainsFunc(s.n.ranges, func(r *hostedRange) bool { return r.settle != 0 }) {
-		return // The trims of before come first.
-	}
-	s.settled = now
+// would name what was overwritten until enough else was written. The trims of before are durable when it returns: entries
+// that a crash brought back would name what is dropped.
+func (s *scheduler) settle() error {
 	for _, r := range s.n.ranges {
-		if s.n.namesChunks(r.ID()) {
+		if !s.n.namesChunks(r.ID()) {
+			continue
+		}
+		s.settling = s.settling || r.unnamed > r.flushed
+		if r.settle == 0 { // Else the trim of before comes first: it would never come where the index moved on.
 			r.settle = r.unnamed
 		}
 	}
+	return s.n.stores.log.NewBatch().Commit(true)
 }
 
 // A trim removes at least this many entries or bytes, since it writes a record itself.
@@ -38,11 +33,10 @@ const (
 	trimBytesMin   = 2 << 20
 )
 
-// trimLogs reports the durable indexes of all ranges and trims their logs. A trim for the collection is durable before the next
-// round: entries that a crash brought back would name what the round has dropped.
+// trimLogs reports the durable indexes of all ranges and trims their logs.
 func (s *scheduler) trimLogs() error {
 	batch := s.n.stores.log.NewBatch()
-	repeat, trimmed, settled := s.ticks%repeatTicks == 0, false, s.n.settled.Load()
+	repeat, trimmed := s.ticks%repeatTicks == 0, false
 	err := s.each(func(r *hostedRange) error {
 		trims, err := r.trim(batch, repeat)
 		trimmed = trimmed || trims
@@ -51,7 +45,7 @@ func (s *scheduler) trimLogs() error {
 	if err != nil || !trimmed {
 		return err
 	}
-	return batch.Commit(s.n.settled.Load() > settled)
+	return batch.Commit(false)
 }
 
 // trim reports the durable index of the range to its other nodes, if it changed or repeat is set,
@@ -84,7 +78,7 @@ func (r *hostedRange) trim(batch state.LogBatch, repeat bool) (trimmed bool, err
 		return false, nil
 	}
 	if settled {
-		r.n.settled.Add(1)
+		r.n.unnamings.Add(1)
 	}
 	return true, r.log.Trim(batch, least)
 }

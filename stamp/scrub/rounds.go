@@ -7,6 +7,9 @@ import "time"
 // Each reads all rows that may name chunks, so that the pause between two grows with what there is to read: at
 // collectPause times as long as a round takes, rounds take at most a fifth of the time. A full round begins every
 // Options.Grace in any case. It is the safety net for what no count shows, as the chunks of failed uploads.
+//
+// What was overwritten in the last minutes before a start looks like such chunks, or like what the other location has sent
+// and what is not applied yet. The first full round after a start drops it, sooner than others follow.
 const (
 	// collectSoon lies at least between the beginnings of two rounds: long enough that the peers, each with its rounds,
 	// have flushed what lets the logs be trimmed. With a short Grace, as tests have, it is an eighth of that.
@@ -15,6 +18,8 @@ const (
 	// collectPolls is how often is looked, within that time, whether anything was unnamed.
 	collectPolls = 3
 	quietRounds  = 2
+	// restartShare is which part of Grace after a start the first full round begins: after an hour of a day.
+	restartShare = 24
 )
 
 // soon is the least time between the beginnings of two rounds.
@@ -22,8 +27,8 @@ func (s *Scrubber) soon() time.Duration { return s.rest(min(collectSoon, s.o.Gra
 
 // rounds says when the next round begins.
 type rounds struct {
-	// began and full are when the last round, and the last full one, began; next is when the next one may.
-	began, full, next time.Duration
+	// began is when the last round began, next when the next one may, and full when the next full one is due.
+	began, next, full time.Duration
 	// unnamings is what was counted when the last round began, and quiet how many whole rounds have begun since
 	// that last changed, the one included that saw the change.
 	unnamings uint64
@@ -33,7 +38,7 @@ type rounds struct {
 // untilRound returns how long it is until the next round may be due, zero or less if one is.
 func (s *Scrubber) untilRound() time.Duration {
 	r, now := &s.rounds, s.o.Clock.Mono()
-	untilFull := r.full + s.o.Grace - now
+	untilFull := r.full - now
 	if r.quiet >= quietRounds && s.unnamings() == r.unnamings {
 		return min(untilFull, s.soon()/collectPolls)
 	}
@@ -50,8 +55,8 @@ func (s *Scrubber) roundBegins() (full bool) {
 	if u := s.unnamings(); u != r.unnamings {
 		r.unnamings, r.quiet = u, 0
 	}
-	if full = r.began >= r.full+s.o.Grace; full {
-		r.full = r.began
+	if full = r.began >= r.full; full {
+		r.full = r.began + s.o.Grace
 	}
 	return full
 }

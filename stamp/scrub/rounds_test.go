@@ -58,7 +58,7 @@ func (c *collector) after(span time.Duration) []extent.Ref {
 }
 
 // What is overwritten goes within minutes, and sooner while the disk fills. An upload that is not named yet stays for
-// Grace, and while nothing is overwritten, no rounds are begun but the daily one.
+// Grace, and while nothing is overwritten, no rounds are begun but the full ones.
 func TestOverwrittenChunksGoWithinMinutes(t *testing.T) {
 	for _, d := range []struct {
 		name   string
@@ -70,7 +70,7 @@ func TestOverwrittenChunksGoWithinMinutes(t *testing.T) {
 			over, live, upload := c.put(1), c.put(2), c.put(3)
 			c.names = []extent.Ref{over, live}
 			c.unnamings++
-			require.Len(t, c.after(5*time.Minute), 3)
+			require.Len(t, c.after(2*time.Hour), 3)
 			begun := c.settles
 			require.NotZero(t, begun)
 			require.Len(t, c.after(12*time.Hour), 3)
@@ -80,7 +80,7 @@ func TestOverwrittenChunksGoWithinMinutes(t *testing.T) {
 			c.names = []extent.Ref{live}
 			c.unnamings++
 			require.Equal(t, []extent.Ref{live, upload}, c.after(d.within))
-			require.Len(t, c.after(11*time.Hour), 2, "an upload is given a day")
+			require.Len(t, c.after(9*time.Hour), 2, "an upload is given a day")
 			require.Equal(t, []extent.Ref{live}, c.after(3*24*time.Hour))
 		})
 	}
@@ -146,4 +146,12 @@ func TestRoundsArePaced(t *testing.T) {
 	c.fills = true
 	c.s.roundEnds()
 	require.Less(t, c.s.rounds.next, c.clock.Mono())
+
+	c.fills = false
+	for grace, least := range map[time.Duration]time.Duration{24 * time.Hour: collectSoon, 80 * time.Second: 10 * time.Second} {
+		c.s.o.Grace = grace
+		c.s.roundBegins()
+		c.s.roundEnds()
+		require.Equal(t, least, c.s.rounds.next-c.clock.Mono())
+	}
 }

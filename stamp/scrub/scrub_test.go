@@ -146,7 +146,7 @@ func TestMissingChunksOutlastWalks(t *testing.T) {
 // a whole walk finds that nothing names it any more it is not.
 func TestMissingChunksWaitForTheirPeers(t *testing.T) {
 	d := newDisk()
-	s, calls := run(t, d, Options{Ranges: oneRange(d)}, time.Hour)
+	s, calls := run(t, d, Options{Ranges: oneRange(d)}, time.Hour/2)
 	require.Equal(t, []string{"walk begins", "walk ends"}, calls[0])
 	require.Equal(t, repairAgain, s.repairStep(t.Context()))
 	d.peers = true
@@ -156,7 +156,7 @@ func TestMissingChunksWaitForTheirPeers(t *testing.T) {
 	require.Empty(t, s.missing)
 
 	d = newDisk()
-	s, _ = run(t, d, Options{Ranges: oneRange(d)}, time.Hour)
+	s, _ = run(t, d, Options{Ranges: oneRange(d)}, time.Hour/2)
 	require.Equal(t, []extent.Ref{d.named}, s.missing)
 	d.held[extent.ChunkID{2}] = true
 	d.named = extent.NewRef(extent.ChunkID{2}, nil)
@@ -185,7 +185,7 @@ func TestDamagedChunkDoesNotHoldUpMissingOnes(t *testing.T) {
 func TestCollectEndsBesideALogThatGrows(t *testing.T) {
 	d := newDisk()
 	d.held[d.named.ID] = true
-	_, calls := run(t, d, Options{Ranges: []Range{{ID: 2, Log: &growingLog{disk: d}, Spans: []state.Span{{}}}}}, time.Hour)
+	_, calls := run(t, d, Options{Ranges: []Range{{ID: 2, Log: &growingLog{disk: d}, Spans: []state.Span{{}}}}}, time.Hour/2)
 	require.Equal(t, []string{"walk begins", "walk ends"}, calls[0])
 }
 
