@@ -131,6 +131,33 @@ func TestHeldEntriesOfALeaderThatIsGone(t *testing.T) {
 	require.True(t, transport.took(3, 1), "the new leader's entry")
 }
 
+// emptyPeer holds no chunk.
+type emptyPeer struct{ oneChunk }
+
+func (emptyPeer) ReadChunk(extent.Ref, int64, []byte) (int, error) { return 0, extent.ErrNotFound }
+
+// An entry whose payload its leader has no more is not waited for: the leader has trimmed it since, and what was overwritten
+// is collected. What comes behind it is refused, so that the leader sends what it has, or a range snapshot.
+func TestHeldEntriesWhosePayloadIsGone(t *testing.T) {
+	data, id := []byte("payload"), geo.FirstRange(geo.Blob)
+	gone, ref := extent.NewRef(extent.ChunkID{1}, data), extent.NewRef(extent.ChunkID{2}, data)
+	transport := &lone{peers: map[geo.NodeID]ChunkPeer{3: emptyPeer{}}}
+	n := loneNode(t, transport, func(f func()) { f() })
+	appendFrom(t, n, 2, 2, 1, gone)
+	require.Len(t, n.Held(id), 1, "its leader may have it, and is away")
+	transport.peers[2] = emptyPeer{}
+	require.NoError(t, n.RetryFetches())
+	work(t, n)
+	work(t, n)
+	require.Empty(t, n.Held(id))
+	transport.peers[2] = oneChunk(data)
+	appendFrom(t, n, 2, 2, 2, ref)
+	refused := func(e Envelope) bool { return e.Message.GetType() == pb.MsgAppResp && e.Message.GetReject() }
+	require.True(t, slices.ContainsFunc(transport.sent, refused), "the entry before is not here")
+	appendFrom(t, n, 2, 2, 1, ref)
+	require.True(t, transport.took(2, 1))
+}
+
 // R9: before a round of the collection what was trimmed is gone for good: a crash would bring back names of what it drops.
 func TestR9TrimsAreDurableBeforeRounds(t *testing.T) {
 	data := []byte("payload")

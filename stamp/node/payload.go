@@ -26,10 +26,10 @@ func newFetcher(n *Node) *fetch.Fetcher {
 	})
 }
 
-// here reports whether every chunk that the message's entries name is durable here, and starts to fetch those that are not.
-// Entries that this version does not know wait too, until the node is
+// here reports whether every chunk that the message's entries name is durable here, and starts to fetch those that are not;
+// gone reports that its sender does not have one of them. Entries that this version does not know wait too, until the node is
 // upgraded. What is applied here comes twice, and Raft passes over it: its chunks were here, and may be collected since.
-func (r *hostedRange) here(e Envelope) bool {
+func (r *hostedRange) here(e Envelope) (here, gone bool) {
 	here, applied := r.Understands(e.From, e.Message.GetEntries(), e.Message.GetCommit()), r.Machine.AppliedState().Index
 	for _, entry := range e.Message.GetEntries() {
 		if entry.GetIndex() <= applied || !change.NamesChunks(entry.Data) {
@@ -42,11 +42,11 @@ func (r *hostedRange) here(e Envelope) bool {
 		for _, ref := range refs {
 			if !r.n.stores.extents.Name(ref.ID) {
 				here = false
-				r.n.fetcher.Begin(ref, e.From)
+				gone = r.n.fetcher.Begin(ref, e.From) || gone
 			}
 		}
 	}
-	return here || plantedbugs.Planted(plantedbugs.MatchWithoutPayload)
+	return here || plantedbugs.Planted(plantedbugs.MatchWithoutPayload), gone
 }
 
 // PutChunk implements ChunkPeer.

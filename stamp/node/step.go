@@ -46,9 +46,16 @@ func (r *hostedRange) stepHeld(now time.Duration) {
 		r.held = nil // Raft sends them again.
 	}
 	i := 0
-	for i < len(r.held) && r.here(r.held[i]) {
+	for ; i < len(r.held); i++ {
+		here, gone := r.here(r.held[i])
+		if gone { // The leader has trimmed it since. Raft refuses what comes behind, and is sent what is left.
+			r.held = nil
+			return
+		}
+		if !here {
+			break
+		}
 		r.Replica().Step(r.held[i].Message, now)
-		i++
 	}
 	for _, next := range r.held[min(i+1, len(r.held)):min(i+fetch.Max, len(r.held))] {
 		r.here(next)
@@ -72,7 +79,7 @@ func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
 			return nil
 		}
 		// Called even if other messages are held: their payload and this one's are fetched together.
-		if here := r.here(e); !here || len(r.held) > 0 {
+		if here, _ := r.here(e); !here || len(r.held) > 0 {
 			r.hold(e)
 			return nil
 		}
