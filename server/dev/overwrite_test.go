@@ -11,9 +11,12 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"antipode/server/location"
+	"antipode/stamp/extent"
+	"antipode/stamp/node"
 )
 
 var overwrittenMiB = flag.Int("overwritten", 0, "how many MiB TestOverwrittenPayloadComesBack puts, through a tenth of that of names: "+
@@ -48,21 +51,34 @@ func TestOverwrittenPayloadComesBack(t *testing.T) {
 		clients.Wait()
 	}
 	began, live := time.Now(), int64(names*blobBytes)
-	require.Eventually(t, func() bool {
-		for _, l := range c.locations {
-			for _, id := range runningStamp(l).Nodes() {
-				// The location that is read alone must have all before what it has counts as little.
-				if held := runningStamp(l).Node(id).Extents().Stats().Bytes; held < live || held > live*5/4 {
-					return false
-				}
+	came := assert.Eventually(t, func() bool {
+		for _, held := range c.held() {
+			// The location that is read alone must have all before what it has counts as little.
+			if held.Bytes < live || held.Bytes > live*5/4 {
+				return false
 			}
 		}
 		return *overwrittenMiB == 0 || folderBytes(t, c.o.Dir) < 12*live
 	}, wait, 100*time.Millisecond)
 	t.Logf("%d MiB put over %d MiB: the folder has %d MiB after %s", names*times, names, folderBytes(t, c.o.Dir)>>20, time.Since(began).Round(time.Second))
+	for of, held := range c.held() {
+		t.Logf("%s holds %d MiB in %d MiB of %d files, %d spares", of, held.Bytes>>20, held.FileBytes>>20, held.Extents, held.Spares)
+	}
+	require.True(t, came)
 	for i := range names {
 		requireBlobIs(t, account, fmt.Sprint("b", i), bytes.Repeat([]byte{times - 1, byte(i), 1, 2}, blobBytes/4))
 	}
+}
+
+// held is what the chunk stores of all nodes hold.
+func (c *Cluster) held() map[string]extent.Stats {
+	held := map[string]extent.Stats{}
+	for _, l := range c.locations {
+		for _, id := range runningStamp(l).Nodes() {
+			held[node.Name(l.Location(), id)] = runningStamp(l).Node(id).Extents().Stats()
+		}
+	}
+	return held
 }
 
 // folderBytes is what the files of a folder have in them.
