@@ -67,8 +67,9 @@ func (s *Sim) corruptChunk(m *member, ref extent.Ref) {
 
 // unrepaired returns which damaged chunk of the node is not repaired although a peer has it
 // intact, "" for none. It reads the disk and not through the node: a read would reveal the
-// damage, which the scrub has to find. A chunk that is not there was dropped since nothing names it, or left out when the
-// store opened: where no record vouches for it the damage looks like a torn write.
+// damage, which the scrub has to find. A chunk that is not there was dropped since nothing names it, also if the disk has it
+// until the drop is durable, or left out when the store opened: where no record vouches for it the damage looks like a torn
+// write.
 func (m *member) unrepaired() string {
 	if len(m.corrupted) == 0 {
 		return ""
@@ -80,7 +81,7 @@ func (m *member) unrepaired() string {
 	why := ""
 	for id, ref := range m.corrupted {
 		_, err := store.Read(ref, 0, make([]byte, ref.Length))
-		if err == nil || errors.Is(err, extent.ErrNotFound) && !m.l.names(id) {
+		if err == nil || m.collected[id] || errors.Is(err, extent.ErrNotFound) && !m.l.names(id) {
 			delete(m.corrupted, id)
 			continue
 		}
