@@ -69,6 +69,9 @@ func TestCopyAsksAllPeers(t *testing.T) {
 	asked = nil
 	require.NoError(t, f.Paced(t.Context(), ref, 3))
 	require.Equal(t, []geo.NodeID{3}, asked)
+	require.NoError(t, f.o.Chunks.Sync(t.Context()))
+	require.NoError(t, f.Paced(t.Context(), ref, 3))
+	require.Len(t, asked, 1, "it is here")
 
 	delete(at, 3)
 	f, store, _ = newFetcher(t, at)

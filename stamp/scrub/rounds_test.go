@@ -139,6 +139,7 @@ func TestRoundThatBrokeOffIsRepeated(t *testing.T) {
 // The pause between rounds grows with what each reads.
 func TestRoundsArePaced(t *testing.T) {
 	c := newCollector(t)
+	require.Equal(t, time.Hour, c.s.rounds.full, "the first full round after a start")
 	c.s.roundBegins()
 	c.clock.Advance(time.Hour)
 	c.s.roundEnds()
