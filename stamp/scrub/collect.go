@@ -45,10 +45,10 @@ import (
 //     chunk, or comes after: then the answer is no, and the change is refused, or waits until
 //     the chunk is fetched again. A chunk that is put while the sweep runs belongs to the
 //     current round; one that Compact moved belongs to the round of the copy that it replaced.
-//   - Uploads and geo pushes: a Put pins for Options.Grace, until a change was evaluated that names the chunk; for a
-//     restartShare of it where the node was started since. An upload that takes longer from a chunk to that change is refused
-//     (503) and changes nothing; a follower fetches the chunk. If the record of a push is applied later than that, the pushed
-//     chunk is gone; the receiver then fetches it from the source, whose outbox still names it.
+//   - Uploads and geo pushes: a Put pins for Options.Grace, until a change was evaluated that names the chunk; from the start
+//     of the node on where it was started since. An upload that takes longer from a chunk to that change is refused (503) and
+//     changes nothing; a follower fetches the chunk. If the record of a push is applied later than that, the pushed chunk is
+//     gone; the receiver then fetches it from the source, whose outbox still names it.
 //   - What a crash brings back: the log and the durable state, both of which are walked. Trims of the log are durable before
 //     the walk (Node.Settle), so that no entry comes back that the walk has not seen.
 //   - A range snapshot on its way names what its view of the state does: nothing is dropped before the peer has fetched it

@@ -9,7 +9,7 @@ import "time"
 // Options.Grace in any case. It is the safety net for what no count shows, as the chunks of failed uploads.
 //
 // What was overwritten in the last minutes before a start looks like such chunks, or like what the other location has sent
-// and what is not applied yet. The first full round after a start drops it, sooner than others follow.
+// and what is not applied yet. Nothing may be left of the source, so it stays a Grace after the start, too.
 const (
 	// collectSoon lies at least between the beginnings of two rounds: long enough that the peers, each with its rounds,
 	// have flushed what lets the logs be trimmed. With a short Grace, as tests have, it is an eighth of that.
@@ -18,8 +18,6 @@ const (
 	// collectPolls is how often is looked, within that time, whether anything was unnamed.
 	collectPolls = 3
 	quietRounds  = 2
-	// restartShare is which part of Grace after a start the first full round begins: after an hour of a day.
-	restartShare = 24
 )
 
 // soon is the least time between the beginnings of two rounds.

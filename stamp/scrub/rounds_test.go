@@ -139,8 +139,8 @@ func TestRoundThatBrokeOffIsRepeated(t *testing.T) {
 // The pause between rounds grows with what each reads.
 func TestRoundsArePaced(t *testing.T) {
 	c := newCollector(t)
-	require.Equal(t, time.Hour, c.s.rounds.full, "the first full round after a start")
-	c.s.roundBegins()
+	require.Equal(t, 24*time.Hour, c.s.rounds.full, "the first full round after a start")
+	require.False(t, c.s.roundBegins())
 	c.clock.Advance(time.Hour)
 	c.s.roundEnds()
 	require.Equal(t, collectPause*time.Hour, c.s.rounds.next-c.clock.Mono())

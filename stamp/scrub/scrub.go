@@ -179,7 +179,7 @@ func New(o Options) (*Scrubber, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	s := &Scrubber{o: o, rounds: rounds{full: o.Clock.Mono() + o.Grace/restartShare, quiet: quietRounds - 1}}
+	s := &Scrubber{o: o, rounds: rounds{full: o.Clock.Mono() + o.Grace, quiet: quietRounds - 1}}
 	begin := o.Clock.Mono() + min(beginDelay, o.Period, o.Grace)
 	for _, step := range []func(context.Context) time.Duration{s.repairStep, s.scrubStep, s.collectStep, s.compactStep, s.reclaimStep, s.accountStep} {
 		s.tasks = append(s.tasks, &task{due: begin, step: step})
