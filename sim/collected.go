@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"antipode/geo"
 	"antipode/services/blobs"
@@ -13,6 +15,35 @@ import (
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 )
+
+// One seed in collectingEvery is a run in which nodes drop payload that nothing names. In the others they keep it: the check
+// below reads all rows, and a chunk that is gone asks less of what came before it.
+const collectingEvery = 5
+
+// collectGrace is how long such a node keeps chunks that nothing has named yet. Those that were named go after two rounds, which
+// begin an eighth of that apart. A node that keepsAll ends no second round within a run.
+const (
+	collectGrace = 800 * time.Millisecond
+	keepsAll     = 24 * time.Hour
+)
+
+func (s *Sim) collectGrace() time.Duration {
+	if s.collects {
+		return collectGrace
+	}
+	return keepsAll
+}
+
+// scrub runs a step of the node's upkeep. It returns how long it may rest then.
+func (m *member) scrub() time.Duration {
+	if !m.l.s.collects {
+		return m.n.ScrubStep(context.Background())
+	}
+	before := m.n.Extents().Refs()
+	rest := m.n.ScrubStep(context.Background())
+	m.checkCollected(before)
+	return rest
+}
 
 // checkCollected checks R9 for a step of the node's upkeep, before which it held some chunks: nothing here names those that
 // are gone.

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,11 +30,9 @@ const (
 	electionTicks = 10
 	closeInterval = 60 * time.Millisecond
 	// scrubPeriod is about how long a round over all that is on a disk takes. upkeepPause
-	// lies between two steps of a node's upkeep at least. collectGrace is how long chunks that nothing has named yet
-	// are kept. Those that were named go after two rounds, which begin an eighth of that apart.
-	scrubPeriod  = 400 * time.Millisecond
-	upkeepPause  = 10 * time.Millisecond
-	collectGrace = 800 * time.Millisecond
+	// lies between two steps of a node's upkeep at least.
+	scrubPeriod = 400 * time.Millisecond
+	upkeepPause = 10 * time.Millisecond
 )
 
 // member is one node of a location: its disk, which outlives it, and the node while
@@ -167,7 +164,7 @@ func (m *member) open() {
 		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
 		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: s.closeIntervalOf,
-		ScrubPeriod: scrubPeriod, CollectGrace: s.collectGrace, FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, SnapshotFragmentBytes: 1 << 10,
+		ScrubPeriod: scrubPeriod, CollectGrace: s.collectGrace(), FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, SnapshotFragmentBytes: 1 << 10,
 		RowChunks: blobs.RowChunks, ChunkSpans: blobs.ChunkSpans, FetchBytesPerSecond: 1 << 40,
 		Go: m.begin, Stepped: true, Fence: m.fence, OnEvent: m.onEvent,
 		OnApplied: func(id geo.RangeID, a ranges.Applied) {
@@ -280,9 +277,7 @@ func (m *member) upkeep() bool {
 	if s.now < m.upkeepAt {
 		return false
 	}
-	before := m.n.Extents().Refs()
-	rest := m.n.ScrubStep(context.Background())
-	m.checkCollected(before)
+	rest := m.scrub()
 	if rest > 0 {
 		m.upkeepAt = s.now + max(rest, upkeepPause)
 	}

@@ -138,7 +138,7 @@ func (c *scenario) open(d *datadriven.TestData) string {
 	svc, err := geo.ParseService(service)
 	require.NoError(c.t, err)
 	c.Sim, c.service = newSim(Options{Seed: 1, Tee: c.listen}), svc
-	c.batchBytesMax, c.logBytesMax, c.flushEntries, c.collectGrace = 1<<20, 1<<30, 20_000, 24*time.Hour
+	c.batchBytesMax, c.logBytesMax, c.flushEntries = 1<<20, 1<<30, 20_000
 	c.inSyncTimeout, c.lag = 200*time.Millisecond, distance
 	if d.HasArg("moves") {
 		c.moves = rand.New(rand.NewPCG(1, 1))

@@ -111,8 +111,8 @@ type Sim struct {
 	// logBytesMax and flushEntries of the nodes. With small ones a node that was away is fed by a
 	// range snapshot.
 	logBytesMax, flushEntries uint64
-	// collectGrace of the nodes: see node.Options.CollectGrace.
-	collectGrace time.Duration
+	// collects means that payload is collected within the run: see collected.go.
+	collects bool
 	// costs draws how long the parts of a pass take, nil where time stands still within it: see passing.go.
 	costs *passCosts
 	// task is the one that runs, nil for none.
@@ -242,6 +242,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 		}
 	}()
 	s.sweeps = seed%sweepingEvery == 0 && s.story == nil
+	s.collects = seed%collectingEvery == collectingEvery-1 && s.story == nil
 	if s.story == nil {
 		s.planMoves(seed)
 		s.planFences(seed)
@@ -255,7 +256,6 @@ func (s *Sim) run(nodes [2]int) {
 	s.batchBytesMax = [...]int{1, 1 << 10, 1 << 20}[s.rng.IntN(3)]
 	s.logBytesMax = [...]uint64{6 << 10, 24 << 10, 1 << 30}[s.rng.IntN(3)]
 	s.flushEntries = [...]uint64{60, 20_000}[s.rng.IntN(2)]
-	s.collectGrace = collectGrace
 	s.build(nodes)
 	s.inSyncTimeout = s.between(40*time.Millisecond, 300*time.Millisecond)
 	if s.patient {

@@ -50,9 +50,9 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		elsewhere := slices.Concat([]string{copiedAgain, gateLost, copyGateLost, lostIncomplete, formerDiverged, divergedRebuilt}, witnessCounts, catalogCounts, queueCounts)
+		elsewhere := slices.Concat([]string{copiedAgain, gateLost, copyGateLost, lostIncomplete}, witnessCounts, catalogCounts, queueCounts)
 		if slices.Contains(elsewhere, c.Name) {
-			continue // TestRecoveries, TestPromotions, TestWitness, TestQueues and a scenario, promoted_diverged, play them.
+			continue // TestRecoveries, TestPromotions, TestWitness and TestQueues play them.
 		}
 		require.NotZero(t, totals[c.Name], "%s never happened in %d runs", c.Name, n)
 	}
@@ -267,8 +267,4 @@ func playPromotions(t *testing.T, n int, o Options, check func(totals map[string
 const (
 	lostIncomplete    = "lost-incomplete"
 	runsForIncomplete = 60
-
-	// Rows that no former primary could be rewound over: in a few runs of 100, or in none.
-	formerDiverged  = "former-diverged"
-	divergedRebuilt = "diverged-rebuilt"
 )
