@@ -66,7 +66,7 @@ nightly: ## what is too long for each change, in hours: more seeds, everything u
 	$(MAKE) sim RUNS=300 STALLS=5
 	$(MAKE) race
 	go test -race -count=1 -timeout 3h ./sim -args -runs=20
-	$(MAKE) faults slowlink redundancy rolling clocks hostile starved
+	$(MAKE) faults slowlink redundancy rolling clocks hostile starved overwrites
 
 faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
 	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)
