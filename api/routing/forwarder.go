@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,8 +49,16 @@ type Forwarder struct {
 	// missed is when a front end was last not reached; those that answer are not in it.
 	// Guarded by mu.
 	missed map[string]time.Time
+	// first is the front end of a location that is tried first for a service, if that is not the first one of all: those
+	// before passed requests on to it, or past it. Guarded by mu.
+	first map[entrance]string
 	// leaving is when a front end last answered that it is going to stop. Guarded by mu.
 	leaving map[string]time.Time
+}
+
+type entrance struct {
+	location geo.Location
+	service  geo.Service
 }
 
 // Dial connects to a front end; a link between locations implements it.
@@ -63,7 +72,7 @@ func NewForwarder(from string, endpoints func(geo.Location, geo.Service) []strin
 		dial = new(net.Dialer).DialContext
 	}
 	return &Forwarder{
-		from: from, endpoints: endpoints, missed: map[string]time.Time{}, leaving: map[string]time.Time{},
+		from: from, endpoints: endpoints, missed: map[string]time.Time{}, leaving: map[string]time.Time{}, first: map[entrance]string{},
 		buffers: sync.Pool{New: func() any { b := make([]byte, relayBytes); return &b }},
 		transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -139,7 +148,10 @@ func Moved(q Request, here geo.Location) bool {
 // errUnreachable if none of them was reached in unreachableAfter.
 func (f *Forwarder) toLocation(q Request, to geo.Location, h hop) error {
 	begun := clock.System{}.Now() // Sockets live in the machine's time.
-	for _, addr := range f.order(f.endpoints(to, q.Service)) {
+	at := entrance{to, q.Service}
+	addrs := f.endpoints(to, q.Service)
+	h.passed = func(addr string) { f.tryAfter(at, addr, addrs) }
+	for _, addr := range f.order(at, addrs) {
 		err := f.send(q, addr, h)
 		reached := !errors.Is(err, errUnreachable)
 		f.remember(addr, reached)
@@ -153,10 +165,24 @@ func (f *Forwarder) toLocation(q Request, to geo.Location, h hop) error {
 	return errUnreachable
 }
 
-// order puts the front ends that were not reached lately, or are going to stop, last.
-func (f *Forwarder) order(addrs []string) []string {
+// tryAfter has the front end that follows addr be tried first from now on: addr passed a request on to another one. So after
+// as many requests as there are front ends they go to the one that leads what most of them are about.
+func (f *Forwarder) tryAfter(at entrance, addr string, addrs []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if i := slices.Index(addrs, addr); i >= 0 && addr == cmp.Or(f.first[at], addrs[0]) {
+		f.first[at] = addrs[(i+1)%len(addrs)]
+	}
+}
+
+// order begins with the front end that answers by itself, as far as is known, and puts those that were not reached lately,
+// or are going to stop, last.
+func (f *Forwarder) order(at entrance, addrs []string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.Index(addrs, f.first[at]); i > 0 {
+		addrs = slices.Concat(addrs[i:], addrs[:i])
+	}
 	if len(f.missed)+len(f.leaving) == 0 || len(addrs) < 2 {
 		return addrs
 	}

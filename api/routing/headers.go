@@ -30,6 +30,9 @@ const (
 	// servedByHeader names the location that has the account in the role asked for, to a
 	// gateway.
 	servedByHeader = "X-Antipode-Served-By"
+	// passedOnHeader marks the answer to a gateway that another node of the location gave: that one leads what the request
+	// was about.
+	passedOnHeader = "X-Antipode-Passed-On"
 	// leavingHeader marks the answer of a front end that is going to stop: the next request goes to another one.
 	leavingHeader = "X-Antipode-Leaving"
 )

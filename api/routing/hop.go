@@ -31,6 +31,10 @@ type hop struct {
 	// lost counts the answers to the request that were lost, over all its hops. A read is
 	// sent again after the first one only: the request itself may be what ends its server.
 	lost *int
+	// passedOn reports that the receiver of the answer is a gateway, and the other end a node of this location.
+	passedOn bool
+	// passed, if set, is called with the address of a front end that passed the request on within its location.
+	passed func(addr string)
 	// answered, if set, receives the headers of every answer.
 	answered func(h http.Header)
 }
@@ -65,6 +69,9 @@ func (f *Forwarder) send(q Request, addr string, h hop) error {
 	}
 	defer func() { _ = resp.Body.Close() }() // Read to its end or given up.
 	f.noteLeaving(addr, resp.Header)
+	if h.passed != nil && resp.Header.Get(passedOnHeader) != "" {
+		h.passed(addr)
+	}
 	if h.answered != nil {
 		h.answered(resp.Header)
 	}
@@ -114,9 +121,12 @@ func (f *Forwarder) relay(w http.ResponseWriter, resp *http.Response, h hop, p *
 	header := w.Header()
 	clear(header)
 	for name, values := range resp.Header {
-		if !hopByHop(name) && name != leavingHeader && (!h.edge || name != servedByHeader && name != notHereHeader) {
+		if !hopByHop(name) && name != leavingHeader && (!h.edge || !forGateways(name)) {
 			header[spelling(name)] = values
 		}
+	}
+	if h.passedOn {
+		header.Set(passedOnHeader, "1")
 	}
 	if header["Content-Type"] == nil {
 		header["Content-Type"] = nil // Else net/http guesses one.
@@ -204,6 +214,11 @@ func (h hop) introduce(header http.Header, from string) {
 	if !h.epoch.IsZero() {
 		header.Set(epochHeader, h.epoch.String())
 	}
+}
+
+// forGateways reports whether a header informs a gateway of who answers.
+func forGateways(name string) bool {
+	return name == servedByHeader || name == notHereHeader || name == passedOnHeader
 }
 
 // spelling is how the location that answered had written a header: net/http's client

@@ -94,7 +94,7 @@ func (l Leaders) Pass(q Request, id geo.RangeID) (Place, error) {
 	}
 	ctx, cancel := context.WithTimeout(q.R.Context(), leaderWaitMax)
 	defer cancel()
-	h := hop{mark: leaderHopHeader, refusal: notLeaderHeader, lost: new(int)}
+	h := hop{mark: leaderHopHeader, refusal: notLeaderHeader, lost: new(int), passedOn: ofGateway(q.R)}
 	for ; !here; addr, here = l.Leader(id, q.Service) {
 		if addr == "" && l.Leaderless != nil && l.Leaderless(id) {
 			return Nowhere, errNoLeader

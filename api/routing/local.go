@@ -83,7 +83,7 @@ func (a *localAnswer) WriteHeader(status int) {
 	out := a.to.W.Header()
 	clear(out)
 	maps.Copy(out, a.header)
-	for _, name := range [...]string{servedByHeader, notHereHeader, leavingHeader} {
+	for _, name := range [...]string{servedByHeader, notHereHeader, passedOnHeader, leavingHeader} {
 		delete(out, name)
 	}
 	a.to.W.WriteHeader(status)

@@ -45,11 +45,11 @@ func TestForwarderAvoids(t *testing.T) {
 	f := NewForwarder("test", nil, nil)
 	defer f.Close()
 	addrs := []string{"a:1", "b:1", "c:1"}
-	require.Equal(t, addrs, f.order(addrs))
+	require.Equal(t, addrs, f.order(entrance{}, addrs))
 	f.remember("a:1", false)
-	require.Equal(t, []string{"b:1", "c:1", "a:1"}, f.order(addrs))
+	require.Equal(t, []string{"b:1", "c:1", "a:1"}, f.order(entrance{}, addrs))
 	f.remember("a:1", true)
-	require.Equal(t, addrs, f.order(addrs))
+	require.Equal(t, addrs, f.order(entrance{}, addrs))
 }
 
 // An address names its scheme and, at a hop listener, its service.
@@ -120,4 +120,23 @@ func TestLeavingFrontEndIsAskedLast(t *testing.T) {
 	addrs = append(addrs, "127.0.0.1:1")
 	require.Equal(t, "first", send().Body.String())
 	require.Equal(t, []string{"first", "first", "second", "first", "first", "first"}, asked)
+}
+
+// Requests go to the front end that answers by itself after as many as there are front ends, and stay with it.
+func TestForwarderTriesWhoAnswersItself(t *testing.T) {
+	f := NewForwarder("test", nil, nil)
+	defer f.Close()
+	at, addrs := entrance{"north", geo.Table}, []string{"a:1", "b:1", "c:1"}
+	f.tryAfter(at, "a:1", addrs)
+	require.Equal(t, []string{"b:1", "c:1", "a:1"}, f.order(at, addrs))
+	f.tryAfter(at, "a:1", addrs) // An answer that was on its way.
+	require.Equal(t, []string{"b:1", "c:1", "a:1"}, f.order(at, addrs))
+	require.Equal(t, addrs, f.order(entrance{"north", geo.Blob}, addrs))
+	require.Equal(t, addrs, f.order(entrance{"south", geo.Table}, addrs))
+	f.remember("b:1", false)
+	require.Equal(t, []string{"c:1", "a:1", "b:1"}, f.order(at, addrs))
+	f.tryAfter(at, "b:1", addrs)
+	f.tryAfter(at, "c:1", addrs)
+	require.Equal(t, []string{"a:1", "c:1", "b:1"}, f.order(at, addrs))
+	require.Equal(t, []string{"d:1"}, f.order(at, []string{"d:1"}), "other front ends since")
 }
