@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,10 +20,11 @@ import (
 )
 
 // gatedFS is a disk on which staged tables do not get into the state store before the test lets them, or which flushes no
-// memtable before that.
+// memtable before that, once the store is started: as it opens it waits for compactions.
 type gatedFS struct {
 	vfs.FS
 	flushes bool
+	started atomic.Bool
 	come    sync.Once
 	came    chan struct{}
 	gate    chan struct{}
@@ -49,7 +51,7 @@ func (fs *gatedFS) Link(from, to string) error {
 }
 
 func (fs *gatedFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	if fs.flushes && strings.Contains(name, "/state/") && strings.HasSuffix(name, ".sst") {
+	if fs.flushes && fs.started.Load() && strings.Contains(name, "/state/") && strings.HasSuffix(name, ".sst") {
 		fs.wait()
 	}
 	return fs.FS.Create(name, c)

@@ -23,6 +23,7 @@ func (s *snapStamp) gated(id geo.NodeID, flushes bool) *gatedFS {
 	fs := newGatedFS(s.t, s.fss[id], flushes)
 	s.fss[id] = fs
 	s.start(id)
+	fs.started.Store(true)
 	return fs
 }
 
