@@ -437,20 +437,33 @@ type collecting struct {
 }
 
 func (c *collecting) Peer(from, to geo.NodeID) ChunkPeer {
-	if s := c.s.Load(); s != nil {
-		c.once.Do(func() {
-			store := s.Node(to).Extents()
+	if peer := c.Transport.Peer(from, to); peer != nil {
+		return collectingPeer{peer, c, to}
+	}
+	return nil
+}
+
+type collectingPeer struct {
+	ChunkPeer
+	c  *collecting
+	of geo.NodeID
+}
+
+func (p collectingPeer) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error) {
+	if s := p.c.s.Load(); s != nil {
+		p.c.once.Do(func() {
+			store := s.Node(p.of).Extents()
 			for range 3 {
 				store.BeginRound(true)
 				store.EndRound()
 			}
 			chunks, _, err := store.Sweep(100)
-			assert.NoError(c.t, err)
-			assert.Zero(c.t, chunks, "the peer has still to fetch them")
-			c.sender.Store(uint64(to))
+			assert.NoError(p.c.t, err)
+			assert.Zero(p.c.t, chunks, "the peer has still to fetch them")
+			p.c.sender.Store(uint64(p.of))
 		})
 	}
-	return c.Transport.Peer(from, to)
+	return p.ChunkPeer.ReadChunk(ref, off, b)
 }
 
 // A transfer that is cut anywhere starts again and succeeds; the cut ones leave nothing behind.
