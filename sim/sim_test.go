@@ -50,7 +50,7 @@ func TestRuns(t *testing.T) {
 		return
 	}
 	for _, c := range (Counts{}).All() {
-		elsewhere := slices.Concat([]string{copiedAgain, gateLost, copyGateLost, lostIncomplete}, witnessCounts, catalogCounts, queueCounts)
+		elsewhere := slices.Concat([]string{copiedAgain, gateLost, copyGateLost, lostIncomplete}, witnessCounts, catalogCounts, formerCounts, queueCounts)
 		if slices.Contains(elsewhere, c.Name) {
 			continue // TestRecoveries, TestPromotions, TestWitness and TestQueues play them.
 		}
@@ -210,7 +210,7 @@ func TestPromotions(t *testing.T) {
 		if n >= runsForIncomplete {
 			require.NotZero(t, totals[lostIncomplete], "%s never happened in %d runs", lostIncomplete, n)
 		}
-		for _, name := range catalogCounts {
+		for _, name := range slices.Concat(catalogCounts, formerCounts) {
 			require.True(t, totals[name] > 0 || n < runsForCatalogs, "%s never happened in %d runs", name, n)
 		}
 	})
@@ -230,6 +230,10 @@ func TestWitness(t *testing.T) {
 var catalogCounts = []string{"catalog-rewound", "stray-wiped", "swept-again"}
 
 const runsForCatalogs = 100
+
+// formerCounts are what may become of a former primary beside being rewound. The scenarios promoted_follows and promoted_diverged
+// play them, too.
+var formerCounts = []string{"former-followed", "former-diverged", "diverged-rebuilt"}
 
 // witnessCounts are what runs with a witness show, of which runsForWitness have some of each.
 var witnessCounts = []string{"witness-killed", "witness-cut", "promotion-claimed", "claim-withdrawn"}
