@@ -103,10 +103,7 @@ func (c *client) chooseKey() string {
 // step makes one write of key. took is false if nothing happened and the server
 // should be given a moment.
 func (c *client) step(ctx context.Context, key string, s oracle.State, etag string) (took bool, err error) {
-	if c.opts.Finish {
-		ctx = context.WithoutCancel(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWait)
 	defer cancel()
 	if inBlocks(key) {
 		if base, ok := c.staged[key]; ok && c.rng.IntN(2) == 0 {

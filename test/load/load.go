@@ -50,8 +50,6 @@ type Options struct {
 	BigWritesMax int
 	// Pause is how long a client waits after each write. Zero means that it writes at once.
 	Pause time.Duration
-	// Finish has a client whose Run ends wait for the answer of the write under way. Without it that answer is lost.
-	Finish bool
 	// OnWrite is called after each write, from any goroutine, with how long it took and how it ended;
 	// nil is not called.
 	OnWrite func(took time.Duration, a rest.Answer, err error)
@@ -155,8 +153,9 @@ func (l *Load) Setup(ctx context.Context) error {
 	return l.Primary.CreateContainer(ctx, container)
 }
 
-// Run writes from all clients, and lists beside them, until ctx ends or one of them
-// meets a contradiction, which it returns.
+// Run writes from all clients, and lists beside them, until ctx ends or one of them meets a contradiction, which it returns.
+// When ctx ends, each client waits for the answer of the write under way, for answerWait at most: one that is given up
+// could land after it was looked for.
 func (l *Load) Run(ctx context.Context) error {
 	l.bigLeft.Store(int64(l.opts.BigWritesMax))
 	g, ctx := errgroup.WithContext(ctx)

@@ -37,7 +37,7 @@ func create(ctx context.Context, t *testing.T, r *rig.Rig, name geo.Account, o l
 		Name: name, Location: rig.North, Key1: rest.DevKey, Key2: rest.DevKey, Redundancy: string(catalog.LRS), Ensure: true,
 	})
 	require.NoError(t, err)
-	o.OnWrite, o.Finish = a.wrote, true
+	o.OnWrite = a.wrote
 	a.Load = load.New(r.ClientOf(rig.Gateway, name, false), r.ClientOf(rig.NodesOf(rig.South)[0], name, true), o)
 	a.eventually(ctx, "a table and a container", func(ctx context.Context) bool { return a.Setup(ctx) == nil })
 	a.comesTo(ctx, catalog.LRS) // The creation may have been answered before the other location knows of it.

@@ -52,7 +52,6 @@ func begin(t *testing.T, r *rig.Rig) *traffic {
 	w := &traffic{rig: r, halt: halt}
 	w.Load = load.New(r.Client(rig.Gateway, false), r.Client(rig.NodesOf(rig.South)[0], true), load.Options{
 		Clients: clients, EntitiesEach: 12, BigClients: 1, BigWritesMax: -1, Seed: 1, Pause: clientPause, OnWrite: w.wrote,
-		Finish: true, // No server is stopped here: a write that its client gave up could land after it was looked for.
 	})
 	require.NoError(t, w.Setup(ctx))
 	require.NoError(t, w.Primary.CreateTable(ctx, fillTable))
