@@ -65,7 +65,7 @@ type Counts struct {
 	// and of full closed records, changes of a range's leader, replicas that left the
 	// in-sync set, and answers of commands: done, refused, unknown; ranges whose receiver left
 	// what they held to the pull, since they alone stood.
-	RangeStood, Gap, Dedup, Wait, Skipped, Pull, FullPull, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
+	RangeStood, Gap, Dedup, Wait, Skipped, Pull, FullPull, Looked, LeaderChange, OutOfSync, Acked, Refused, Unknown uint64
 	// Nodes whose epochs were confirmed, or no longer; how often the witness died, and could not be reached; promotions that
 	// were committed with a claim, and claims that it was to forget.
 	EpochsChanged, WitnessKilled, WitnessCut, PromotionClaimed, ClaimWithdrawn uint64

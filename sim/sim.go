@@ -304,6 +304,7 @@ func (s *Sim) boot() {
 		}
 	}
 	s.runFor(bootTime)
+	s.startLooks()
 	ctx := context.Background()
 	for _, a := range accountPlan {
 		made := newAccount(a.name, s.locations[a.home])

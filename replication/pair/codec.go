@@ -19,6 +19,7 @@ const (
 	methodRecords     = "link.Records"
 	methodClosed      = "link.Closed"
 	methodAcknowledge = "link.Acknowledge"
+	methodRest        = "link.Rest"
 	methodReceived    = "link.Received"
 	methodReadChunk   = "link.ReadChunk"
 	methodPutChunk    = "link.PutChunk"

@@ -20,6 +20,9 @@ type End interface {
 	Records(ctx context.Context, s geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error)
 	// Closed returns the full closed record of a range.
 	Closed(ctx context.Context, r geo.RangeID) (*change.Closed, error)
+	// Rest returns the time of the last closed record of a range at rest, 0 for one that is not: see ranges.Range.Rest. With look
+	// it commits one if it has left out any, and returns its time: see ranges.Close.
+	Rest(ctx context.Context, r geo.RangeID, look bool) (geo.Incarnation, geo.Timestamp, error)
 	// Acknowledge reports how far the caller has streams of a range on its replicas, and
 	// returns those that do not fit, in the order of streams: see ship.Shipper.Acknowledge.
 	Acknowledge(ctx context.Context, r geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error)

@@ -69,6 +69,15 @@ func (m *memEnd) Closed(context.Context, geo.RangeID) (*change.Closed, error) {
 	return m.closed(), m.err
 }
 
+func (m *memEnd) Rest(_ context.Context, _ geo.RangeID, look bool) (geo.Incarnation, geo.Timestamp, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil || !look {
+		return 0, 0, m.err
+	}
+	return 1, 2, nil
+}
+
 func (m *memEnd) Acknowledge(_ context.Context, _ geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

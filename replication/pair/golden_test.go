@@ -37,6 +37,11 @@ func (s *scripted) Closed(_ context.Context, id geo.RangeID) (*change.Closed, er
 	return s.closed, nil
 }
 
+func (s *scripted) Rest(_ context.Context, id geo.RangeID, look bool) (geo.Incarnation, geo.Timestamp, error) {
+	s.asked = []any{id, look}
+	return 1, s.received, nil
+}
+
 func (s *scripted) Acknowledge(_ context.Context, id geo.RangeID, a ship.Acknowledgement) ([]ship.Mismatch, error) {
 	s.asked = []any{id, a}
 	return s.mismatch, nil
@@ -118,6 +123,14 @@ func goldenCalls(t *testing.T) []goldenCall {
 			[]any{geo.RangeID(3), cursors},
 			scripted{mismatch: mismatches},
 			mismatches,
+		},
+		{
+			"rest", methodRest, func(e End) (any, error) {
+				i, at, err := e.Rest(t.Context(), 3, true)
+				return []any{i, at}, err
+			},
+			[]any{geo.RangeID(3), true}, scripted{received: 17_000_000_000_000_004},
+			[]any{geo.Incarnation(1), geo.Timestamp(17_000_000_000_000_004)},
 		},
 		{"received", methodReceived, func(e End) (any, error) {
 			return e.Received(t.Context(), geo.SourceRange{Origin: "south", Range: 3})

@@ -45,6 +45,7 @@ func Serve(h link.Handlers, l *link.Link, e End) {
 		}
 		return wireMismatches(mismatches), nil
 	})
+	serveRest(h, l, e)
 	serveReceived(h, l, e)
 	serveVerify(h, l, e)
 	handle(h, l, methodReadChunk, func(ctx context.Context, q *wire.ReadChunkRequest) (*wire.ReadChunkAnswer, error) {

@@ -142,6 +142,8 @@ type Mismatch struct {
 type Source interface {
 	Records(s geo.Stream, from geo.Seq, bytesMax int, done func([][]byte, error))
 	Closed(r geo.RangeID, done func(*change.Closed, error))
+	// Rest returns the time of the last closed record of a range at rest, 0 for one that is not: see ranges.Range.Rest.
+	Rest(r geo.RangeID, done func(geo.Incarnation, geo.Timestamp, error))
 	// Acknowledge reports cursors; full means that the streams not named have none. It takes those that
 	// fit, and answers for the others, of a full set for streams not named too.
 	Acknowledge(r geo.RangeID, cursors map[geo.Stream]Cursor, full bool, done func([]Mismatch, error))

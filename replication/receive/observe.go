@@ -177,6 +177,15 @@ func (v *observer) view(id geo.RangeID, a geo.Account) RangeView {
 	return out
 }
 
+// contact takes that a range had nothing to send.
+func (v *observer) contact(id geo.RangeID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if of := v.ranges[id]; of != nil {
+		of.contact, of.known = v.clock.Mono(), true
+	}
+}
+
 // observedConsumer sees which ranges the bus has messages of.
 type observedConsumer struct {
 	bus.Consumer

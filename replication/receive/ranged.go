@@ -40,6 +40,7 @@ type rangeReceiver struct {
 	laterAt     time.Duration
 	pulledItems []item
 	ahead       *closedAhead // see ahead.go
+	resting     resting      // see rest.go
 
 	contact, silent time.Duration // running time
 	compareAt       time.Duration // running time, not before; see compareSilent
@@ -56,6 +57,7 @@ func (rr *rangeReceiver) step(now, ran time.Duration) time.Duration {
 	rr.checkBehind(now, ran)
 	rr.retryClosed(now)
 	rr.pullFull(now)
+	rr.askRest(now)
 	next := min(checkEvery, rr.pulls.step(rr, now))
 	if now >= rr.retryAt {
 		rr.commit() // Of records that were kept.

@@ -47,6 +47,14 @@ func (w *world) Records(s geo.Stream, from geo.Seq, bytesMax int, done func([][]
 }
 
 // Closed implements Source.
+// Rest implements Source.
+func (w *world) Rest(id geo.RangeID, done func(geo.Incarnation, geo.Timestamp, error)) {
+	if w.rest != nil {
+		w.rest(id, done)
+	}
+}
+
+// Closed implements Source.
 func (w *world) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 	w.later(func() {
 		all := map[geo.Stream]bool{}

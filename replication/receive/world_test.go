@@ -100,6 +100,8 @@ type world struct {
 	// ackErr is the answer to acknowledgements; keep lets the outbox keep what is acknowledged.
 	ackErr error
 	keep   bool
+	// rest, if it is set, answers what asks a range at rest.
+	rest func(id geo.RangeID, done func(geo.Incarnation, geo.Timestamp, error))
 	// resumed counts the calls of Resume.
 	resumed int
 	// compare, if it is set, is how the source answers cursors; stops are what is stopped here. stopFails counts the stops

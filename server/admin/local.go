@@ -41,7 +41,7 @@ type part interface {
 	Readiness(ctx context.Context) wire.LocationReadiness
 	Whole() bool
 	Receives() bool
-	AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus
+	AccountStatus(ctx context.Context, a *catalog.Account) wire.AccountStatus
 	DescribeOperation(a *catalog.Account, out *wire.Account)
 	DescribePromotion(ctx context.Context, a *catalog.Account, out *wire.Account)
 	DescribePromotions(ctx context.Context, of []*catalog.Account, out func(i int) *wire.Account)
@@ -110,7 +110,7 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 	for _, a := range list {
 		status := wire.AccountStatus{Account: location.DescribeAccount(a)}
 		if a.Secondary == d.Name && (l.Location.Whole() || l.Location.Receives()) {
-			status = l.Location.AccountStatus(a, l.Clock.Now())
+			status = l.Location.AccountStatus(ctx, a)
 		}
 		l.Location.DescribeOperation(a, &status.Account)
 		s.Accounts = append(s.Accounts, status)

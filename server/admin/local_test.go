@@ -42,8 +42,8 @@ func (p *fakePart) Describe() (wire.Location, error) {
 	return wire.Location{Name: "south", State: wire.Running, Warnings: []string{"two domains"}}, p.fail
 }
 
-func (p *fakePart) AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
-	return wire.AccountStatus{Account: wire.Account{Name: a.Name}, Services: []wire.ServiceStatus{{Service: "table", LastSyncTime: wire.Time{Time: now}}}}
+func (p *fakePart) AccountStatus(_ context.Context, a *catalog.Account) wire.AccountStatus {
+	return wire.AccountStatus{Account: wire.Account{Name: a.Name}, Services: []wire.ServiceStatus{{Service: "table", LastSyncTime: wire.Time{Time: time.Unix(1, 0)}}}}
 }
 
 func (p *fakePart) DescribeOperation(_ *catalog.Account, out *wire.Account) {

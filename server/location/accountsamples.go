@@ -21,6 +21,7 @@ func (s samples) Accounts() (out metrics.AccountSamples) {
 	if err != nil {
 		return out // Unknown series are absent, never guessed.
 	}
+	s.set.Look(ctx)
 	for _, a := range accounts {
 		if l := s.set.Find(a.Secondary); l != nil {
 			l.sampleSecondary(a, &out)

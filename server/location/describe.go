@@ -1,6 +1,7 @@
 package location
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -178,7 +179,9 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 }
 
 // AccountStatus describes the replication of an account whose secondary is this location.
-func (l *Location) AccountStatus(a *catalog.Account, now time.Time) wire.AccountStatus {
+func (l *Location) AccountStatus(ctx context.Context, a *catalog.Account) wire.AccountStatus {
+	l.Look(ctx)
+	now := l.o.Clock.Now()
 	out := wire.AccountStatus{Account: DescribeAccount(a)}
 	for _, svc := range geo.Services {
 		out.Services = append(out.Services, flow.Status(svc, l.ReplicationNow(a, svc), now))

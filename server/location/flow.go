@@ -36,7 +36,7 @@ func (l *Location) Flow(ctx context.Context, name geo.Account) (wire.Flow, error
 	out.Account.OperationWaits = l.operationWaits(a)
 	receives := a.Secondary == l.o.Name && (l.Whole() || l.Receives())
 	if receives {
-		out.Services = l.AccountStatus(a, now).Services
+		out.Services = l.AccountStatus(ctx, a).Services
 		out.Speeds = l.speedsOf(name)
 	}
 	for _, d := range l.o.Route.Ranges() {

@@ -164,6 +164,8 @@ type Far struct {
 	Pusher    ship.PayloadPusher
 	// Received is pair.End.Received of the other location.
 	Received func(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
+	// Rest is pair.End.Rest of the other location.
+	Rest func(ctx context.Context, r geo.RangeID, look bool) (geo.Incarnation, geo.Timestamp, error)
 	// Verify is pair.End.Verify of the other location.
 	Verify func(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
 	// Epochs asks the other location for higher epochs (R21).
@@ -202,6 +204,7 @@ type Location struct {
 	withholding withholding
 	receiving   receiving
 	watching    watching
+	looks       looking
 	queueing    queueing
 	verifying   *verifying
 	clones      clones
@@ -212,7 +215,7 @@ type Location struct {
 // New returns a location that is not started. SetFar must follow.
 func New(o Options) *Location {
 	o = o.withDefaults()
-	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}}
+	l := &Location{o: o, from: route.First(), shippers: map[geo.NodeID]map[geo.RangeID]*shipping{}, looks: looking{turn: make(chan struct{}, 1)}}
 	l.receiving.l, l.confirming.l, l.verifying, l.withholding = l, l, newVerifying(l), withholding{l: l, of: map[geo.Account]lookup{}}
 	l.clones.l = l
 	l.watching.l, l.watching.unavailable = l, newEpisodes(ServiceUnavailable, ServiceLive)

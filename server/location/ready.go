@@ -105,7 +105,7 @@ func (l *Location) notLive(ctx context.Context) string {
 	}
 	var accounts []wire.AccountStatus
 	for _, a := range list {
-		accounts = append(accounts, l.AccountStatus(a, l.o.Clock.Now()))
+		accounts = append(accounts, l.AccountStatus(ctx, a))
 	}
 	return NotLive(l.o.Name, accounts)
 }

@@ -19,6 +19,7 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 	if err != nil {
 		return stats.Replication{}, err
 	}
+	l.Look(ctx)
 	for {
 		// Each range is read under its lease: an isolated former leader would show a time older
 		// than the last one shown (R13).

@@ -11,6 +11,13 @@ import (
 // Set is the locations that this process runs, whole or in part.
 type Set []*Location
 
+// Look is Location.Look of each.
+func (s Set) Look(ctx context.Context) {
+	for _, l := range s {
+		l.Look(ctx)
+	}
+}
+
 // Find returns the location of that name, or nil if this process does not run it.
 func (s Set) Find(name geo.Location) *Location {
 	for _, l := range s {

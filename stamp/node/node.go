@@ -151,7 +151,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		}
 	}
 	onApplied := func(a ranges.Applied) {
-		if a.Unnames && n.namesChunks(id) {
+		if a.Changed && n.namesChunks(id) {
 			n.unnamings.Add(1)
 			n.byID[id].unnamed = a.Index
 		}

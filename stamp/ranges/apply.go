@@ -50,7 +50,7 @@ func (m *Machine) fits(g *change.Group, term uint64) (bool, error) {
 }
 
 func (m *Machine) applyPart(batch *state.Batch, kind change.PartKind, body []byte) error {
-	m.out.Unnames = m.out.Unnames || kind != change.PartClosed && kind != change.PartReceivedClosed
+	m.out.Changed = m.out.Changed || kind != change.PartClosed && kind != change.PartReceivedClosed
 	switch kind {
 	case change.PartChange:
 		return m.applyChange(batch, body)

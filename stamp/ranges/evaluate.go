@@ -39,26 +39,17 @@ func (r *Range) closeByTime(now time.Duration) {
 	if r.o.CloseInterval == 0 || now/r.o.CloseInterval == r.lastClosed/r.o.CloseInterval || len(r.inflight) >= inflightMax {
 		return // It would wait, and others behind it, as long as nothing is applied.
 	}
+	if r.rests(now) {
+		return
+	}
 	r.lastClosed = now
 	if r.Machine.Numbered() && !r.Machine.Uncompared() {
-		w := &waiter{cmd: closeNow{}, done: func(error) {}, at: r.o.Clock.Now()}
+		w := &waiter{cmd: &Close{}, done: func(error) {}, at: r.o.Clock.Now()}
 		r.mu.Lock()
 		r.queue = append(r.queue, w)
 		r.mu.Unlock()
 	}
 }
-
-// closeNow promises that nothing commits at or before now.
-type closeNow struct{}
-
-func (closeNow) Evaluate(tx *Tx) error {
-	tx.Closed()
-	return nil
-}
-
-// Reclaims implements Reclaimer: closed records go on while the disk is nearly full, so that
-// an idle range is not taken to be silent.
-func (closeNow) Reclaims() {}
 
 // evaluate takes the waiting commands, evaluates them one after the other on the
 // overlay, and proposes their changes as one entry (DESIGN 2.2). It ends after evaluateMax: see rehearse.go.

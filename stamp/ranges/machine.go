@@ -77,8 +77,8 @@ type Applied struct {
 	Group change.GroupID
 	// Effective is false for a no-op: its term or predecessor did not fit (R1).
 	Effective bool
-	// Unnames: the entry did more than move times, so it may have left chunks that nothing names any more.
-	Unnames bool
+	// Changed: the entry did more than move closed times. It may have left chunks that nothing names any more.
+	Changed bool
 	// Added is what the group added to the outbox.
 	outbox.Added
 	// Entry is the group as it was committed, empty for an entry that holds none.
@@ -241,7 +241,7 @@ func (m *Machine) applyEntry(batch *state.Batch, e *pb.Entry) error {
 	}
 	if !fits {
 		m.noops++
-		m.out.Unnames = true
+		m.out.Changed = true
 		return nil
 	}
 	m.out.Effective, m.parts = true, g.Count()

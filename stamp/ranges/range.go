@@ -105,6 +105,7 @@ type Range struct {
 	viewAt     time.Duration
 	slowUntil  time.Duration          // see slow.go
 	clock      clockState             // see clock.go
+	resting    resting                // see rest.go
 	leave      leaveState             // see leave.go
 	imaged     map[geo.Account]imaged // see Tx.AckedSinceImage
 	key        []byte                 // of a row, reused
@@ -271,6 +272,7 @@ func (r *Range) Work(now time.Duration) {
 	r.acknowledge(now)
 	r.renewLease(now)
 	r.serveReads(now)
+	r.followRest(now)
 	r.closeByTime(now)
 	if !r.stepDown() {
 		r.evaluate(now)
@@ -290,6 +292,7 @@ func (r *Range) lead(term uint64, now time.Duration) {
 		r.overlay = before
 	}
 	r.lastClosed = now
+	r.resting.begin(now)
 	r.feed.Reset()
 	r.leading.Store(term)
 }
@@ -337,7 +340,10 @@ func (r *Range) observe(a Applied) {
 		r.dropWipes(g.id)
 		r.acking = append(r.acking, g)
 	}
-	if a.Effective && r.Leading() && (len(a.Records) > 0 || a.Closed != 0) {
+	if !a.Effective || !r.Leading() {
+		return
+	}
+	if r.resting.applied(a); len(a.Records) > 0 || a.Closed != 0 {
 		r.feed.Push(a.Added)
 	}
 }

@@ -222,8 +222,12 @@ func (tx *Tx) Head(s geo.Stream) geo.Head {
 // Closed stages the promise that nothing commits at or before now.
 func (tx *Tx) Closed() { tx.ClosedAfter(0) }
 
-// ClosedAfter is Closed for a time that is also above floor.
-func (tx *Tx) ClosedAfter(floor geo.Timestamp) { tx.b.Closed(tx.Timestamp(floor)) }
+// ClosedAfter is Closed for a time that is also above floor, and returns it.
+func (tx *Tx) ClosedAfter(floor geo.Timestamp) geo.Timestamp {
+	t := tx.Timestamp(floor)
+	tx.b.Closed(t)
+	return t
+}
 
 // SetGate stages a gate.
 func (tx *Tx) SetGate(a geo.Account, g change.Gate) {

@@ -882,6 +882,113 @@ func (*PutChunkAnswer) Descriptor() ([]byte, []int) {
 	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{13}
 }
 
+// RestRequest asks for the last closed record of a range, behind which nothing has been committed; with look, for a new one
+// (docs/DESIGN.md, "At rest").
+type RestRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Range         uint32                 `protobuf:"varint,1,opt,name=range,proto3" json:"range,omitempty"`
+	Look          bool                   `protobuf:"varint,2,opt,name=look,proto3" json:"look,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestRequest) Reset() {
+	*x = RestRequest{}
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestRequest) ProtoMessage() {}
+
+func (x *RestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestRequest.ProtoReflect.Descriptor instead.
+func (*RestRequest) Descriptor() ([]byte, []int) {
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RestRequest) GetRange() uint32 {
+	if x != nil {
+		return x.Range
+	}
+	return 0
+}
+
+func (x *RestRequest) GetLook() bool {
+	if x != nil {
+		return x.Look
+	}
+	return false
+}
+
+type RestAnswer struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Incarnation uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// time is that of the closed record. Zero: the range is not at rest, or ships nothing.
+	Time          uint64 `protobuf:"varint,2,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestAnswer) Reset() {
+	*x = RestAnswer{}
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestAnswer) ProtoMessage() {}
+
+func (x *RestAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestAnswer.ProtoReflect.Descriptor instead.
+func (*RestAnswer) Descriptor() ([]byte, []int) {
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RestAnswer) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *RestAnswer) GetTime() uint64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
 type ReceivedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// range is a range of the caller, whose location is origin.
@@ -893,7 +1000,7 @@ type ReceivedRequest struct {
 
 func (x *ReceivedRequest) Reset() {
 	*x = ReceivedRequest{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1012,7 @@ func (x *ReceivedRequest) String() string {
 func (*ReceivedRequest) ProtoMessage() {}
 
 func (x *ReceivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1025,7 @@ func (x *ReceivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceivedRequest.ProtoReflect.Descriptor instead.
 func (*ReceivedRequest) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{14}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReceivedRequest) GetOrigin() string {
@@ -946,7 +1053,7 @@ type ReceivedAnswer struct {
 
 func (x *ReceivedAnswer) Reset() {
 	*x = ReceivedAnswer{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1065,7 @@ func (x *ReceivedAnswer) String() string {
 func (*ReceivedAnswer) ProtoMessage() {}
 
 func (x *ReceivedAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1078,7 @@ func (x *ReceivedAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceivedAnswer.ProtoReflect.Descriptor instead.
 func (*ReceivedAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{15}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReceivedAnswer) GetTime() uint64 {
@@ -992,7 +1099,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1111,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1124,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{16}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *VerifyRequest) GetRange() uint32 {
@@ -1044,7 +1151,7 @@ type VerifyAnswer struct {
 
 func (x *VerifyAnswer) Reset() {
 	*x = VerifyAnswer{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1163,7 @@ func (x *VerifyAnswer) String() string {
 func (*VerifyAnswer) ProtoMessage() {}
 
 func (x *VerifyAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1176,7 @@ func (x *VerifyAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAnswer.ProtoReflect.Descriptor instead.
 func (*VerifyAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{17}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *VerifyAnswer) GetAnswer() []byte {
@@ -1139,7 +1246,14 @@ const file_replication_pair_wire_pair_proto_rawDesc = "" +
 	"\x0fPutChunkRequest\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.antipode.link.v1.ChunkRefR\x03ref\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\x10\n" +
-	"\x0ePutChunkAnswer\"?\n" +
+	"\x0ePutChunkAnswer\"7\n" +
+	"\vRestRequest\x12\x14\n" +
+	"\x05range\x18\x01 \x01(\rR\x05range\x12\x12\n" +
+	"\x04look\x18\x02 \x01(\bR\x04look\"B\n" +
+	"\n" +
+	"RestAnswer\x12 \n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x12\n" +
+	"\x04time\x18\x02 \x01(\x04R\x04time\"?\n" +
 	"\x0fReceivedRequest\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x14\n" +
 	"\x05range\x18\x02 \x01(\rR\x05range\"$\n" +
@@ -1163,7 +1277,7 @@ func file_replication_pair_wire_pair_proto_rawDescGZIP() []byte {
 	return file_replication_pair_wire_pair_proto_rawDescData
 }
 
-var file_replication_pair_wire_pair_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_replication_pair_wire_pair_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_replication_pair_wire_pair_proto_goTypes = []any{
 	(*Stream)(nil),             // 0: antipode.link.v1.Stream
 	(*Cursor)(nil),             // 1: antipode.link.v1.Cursor
@@ -1179,10 +1293,12 @@ var file_replication_pair_wire_pair_proto_goTypes = []any{
 	(*ReadChunkAnswer)(nil),    // 11: antipode.link.v1.ReadChunkAnswer
 	(*PutChunkRequest)(nil),    // 12: antipode.link.v1.PutChunkRequest
 	(*PutChunkAnswer)(nil),     // 13: antipode.link.v1.PutChunkAnswer
-	(*ReceivedRequest)(nil),    // 14: antipode.link.v1.ReceivedRequest
-	(*ReceivedAnswer)(nil),     // 15: antipode.link.v1.ReceivedAnswer
-	(*VerifyRequest)(nil),      // 16: antipode.link.v1.VerifyRequest
-	(*VerifyAnswer)(nil),       // 17: antipode.link.v1.VerifyAnswer
+	(*RestRequest)(nil),        // 14: antipode.link.v1.RestRequest
+	(*RestAnswer)(nil),         // 15: antipode.link.v1.RestAnswer
+	(*ReceivedRequest)(nil),    // 16: antipode.link.v1.ReceivedRequest
+	(*ReceivedAnswer)(nil),     // 17: antipode.link.v1.ReceivedAnswer
+	(*VerifyRequest)(nil),      // 18: antipode.link.v1.VerifyRequest
+	(*VerifyAnswer)(nil),       // 19: antipode.link.v1.VerifyAnswer
 }
 var file_replication_pair_wire_pair_proto_depIdxs = []int32{
 	0,  // 0: antipode.link.v1.Cursor.stream:type_name -> antipode.link.v1.Stream
@@ -1213,7 +1329,7 @@ func file_replication_pair_wire_pair_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_pair_wire_pair_proto_rawDesc), len(file_replication_pair_wire_pair_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
