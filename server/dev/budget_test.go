@@ -80,7 +80,7 @@ func TestR18OutboxBudget(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		now := c.locations[South].ReplicationNow(acct, geo.Blob)
+		now := looked(c, South, acct, geo.Blob)
 		return now.Status == stats.Live && now.LastSync.Time().After(healed)
 	})
 	kept := tableStats(c, South, "northacct").Kept // Of the catalog, too, which may have come after the reason.

@@ -74,7 +74,7 @@ func TestR15OneRangeWithoutQuorum(t *testing.T) {
 	}
 	written := time.Now()
 	eventually(t, "the blobs pass while the tables stand", func() bool {
-		rep := c.locations[South].ReplicationNow(account, geo.Blob)
+		rep := looked(c, South, account, geo.Blob)
 		return rep.Known() && rep.LastSync.Time().After(written)
 	})
 	v, ok, err := runningStamp(c.locations[South]).Replica(blob).State().Get(append(object.Append(nil), noBlobRow))
@@ -82,13 +82,13 @@ func TestR15OneRangeWithoutQuorum(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, fmt.Sprint(values-1), string(v))
 	require.Positive(t, c.meters.Alarms.Counts(South)[receive.AlarmStands])
-	if rep := c.locations[South].ReplicationNow(account, geo.Table); rep.Known() {
+	if rep := looked(c, South, account, geo.Table); rep.Known() {
 		require.True(t, rep.LastSync.Time().Before(written))
 	}
 
 	cut.cut.Store(false)
 	eventually(t, "the tables catch up", func() bool {
-		rep := c.locations[South].ReplicationNow(account, geo.Table)
+		rep := looked(c, South, account, geo.Table)
 		return rep.Known() && rep.LastSync.Time().After(written)
 	})
 	for i := range values {
