@@ -15,7 +15,6 @@ import (
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
-	"antipode/stamp/ranges"
 )
 
 // errLink: the far range has no leader, or no node there has the chunk. errCut: the link is cut.
@@ -97,41 +96,6 @@ func (l link) Closed(id geo.RangeID, done func(*change.Closed, error)) {
 			return sh.Full()
 		}
 		return nil, errLink
-	})
-}
-
-// Rest implements receive.Source.
-func (l link) Rest(id geo.RangeID, done func(geo.Incarnation, geo.Timestamp, error)) {
-	type answer struct {
-		i geo.Incarnation
-		t geo.Timestamp
-	}
-	call(l, func(a answer, err error) { done(a.i, a.t, err) }, func() (a answer, err error) {
-		r := l.far.Leader(id)
-		if r == nil {
-			return a, errLink
-		}
-		a.i, a.t = r.Rest()
-		return a, nil
-	})
-}
-
-// lookEvery is how often somebody looks at Last Sync Times, who has ranges at rest close.
-const lookEvery = 250 * time.Millisecond
-
-// startLooks has somebody look from now on, where calls cross the link.
-func (s *Sim) startLooks() {
-	s.after(lookEvery, func() {
-		for _, l := range s.locations {
-			for _, id := range s.shipped {
-				if r := l.Leader(id); r != nil && r.Rests() && s.callsFail() == nil {
-					s.counts.Looked++
-					s.event("%s r%d closes for one who looks", l.name, id)
-					r.SubmitAll([]ranges.Command{&ranges.Close{}}, func(int, error) {})
-				}
-			}
-		}
-		s.startLooks()
 	})
 }
 

@@ -111,6 +111,8 @@ type Sim struct {
 	// logBytesMax and flushEntries of the nodes. With small ones a node that was away is fed by a
 	// range snapshot.
 	logBytesMax, flushEntries uint64
+	// rests means that ranges at rest leave out closed records: see look.go.
+	rests bool
 	// collects means that payload is collected within the run: see collected.go.
 	collects bool
 	// costs draws how long the parts of a pass take, nil where time stands still within it: see passing.go.
@@ -242,6 +244,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 		}
 	}()
 	s.sweeps = seed%sweepingEvery == 0 && s.story == nil
+	s.rests = seed%restingEvery == 0
 	s.collects = seed%collectingEvery == collectingEvery-1 && s.story == nil
 	if s.story == nil {
 		s.planMoves(seed)
@@ -304,7 +307,9 @@ func (s *Sim) boot() {
 		}
 	}
 	s.runFor(bootTime)
-	s.startLooks()
+	if s.rests {
+		s.startLooks()
+	}
 	ctx := context.Background()
 	for _, a := range accountPlan {
 		made := newAccount(a.name, s.locations[a.home])
