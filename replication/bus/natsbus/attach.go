@@ -50,6 +50,7 @@ func (q *Consumer) serve(ctx context.Context) (attached bool, err error) {
 	defer p.close()
 	servers := time.NewTicker(serversEvery)
 	defer servers.Stop()
+	silent := 0 // pulls in a row that brought nothing
 	for {
 		n, err := q.awaitRoom(ctx)
 		if err != nil {
@@ -57,9 +58,11 @@ func (q *Consumer) serve(ctx context.Context) (attached bool, err error) {
 		}
 		took, err := p.pull(ctx, n, q.take)
 		if took > 0 {
-			q.mute = 0
+			q.mute, silent = 0, 0
 		} else if err == nil {
-			err = q.probe(ctx)
+			if silent++; silent%2 == 1 {
+				err = q.probe(ctx)
+			}
 		}
 		if err != nil {
 			return true, err

@@ -34,10 +34,11 @@ type Options struct {
 	// the locations it only makes duplicates.
 	AckTimeout time.Duration
 	// SilenceMax is how long a pull may bring nothing before the consumer checks,
-	// with a small message, that the stream still stores and delivers. A
-	// server that says nothing for about as long counts as dead. Zero means 3 s. A
-	// short one only makes work: a stream in use is not silent, since a range closes a
-	// timestamp several times a second.
+	// with a small message, that the stream still stores and delivers; while all is
+	// silent it does so for every second pull. A server that says nothing for about
+	// as long counts as dead. Zero means 3 s. A short one only makes work: each message
+	// costs the server two writes to its disk, and a stream whose ranges are at rest is
+	// silent for up to a minute.
 	SilenceMax time.Duration
 	// Alarm is called with the reason when the stream was found wrong: one of those below,
 	// from any goroutine. Nil drops it.
