@@ -38,7 +38,7 @@ type Options struct {
 	// silent it does so for every second pull. A server that says nothing for about
 	// as long counts as dead. Zero means 3 s. A short one only makes work: each message
 	// costs the server two writes to its disk, and a stream whose ranges are at rest is
-	// silent for up to a minute.
+	// silent for half a minute.
 	SilenceMax time.Duration
 	// Alarm is called with the reason when the stream was found wrong: one of those below,
 	// from any goroutine. Nil drops it.
