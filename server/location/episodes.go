@@ -56,20 +56,24 @@ func (e *episodes) step(sample map[serviceKey]string) []wire.Event {
 		_, sampled := sample[k]
 		return !sampled
 	})
-	var out []wire.Event
-	left := 0
-	for _, k := range slices.SortedFunc(maps.Keys(sample), serviceKey.compare) {
+	var changed []serviceKey
+	for k, now := range sample {
 		at := e.of[k]
 		if at == nil {
 			at = &episode{}
 			e.of[k] = at
 		}
-		now, before := sample[k], at.before
-		at.before = now
-		if now == at.reported || before == at.reported {
-			continue
+		if now != at.reported && at.before != at.reported {
+			changed = append(changed, k)
+			at.reported = now
 		}
-		at.reported = now
+		at.before = now
+	}
+	slices.SortFunc(changed, serviceKey.compare)
+	var out []wire.Event
+	left := 0
+	for _, k := range changed {
+		now := sample[k]
 		if len(out) == episodeEventsMax {
 			left++
 			continue
