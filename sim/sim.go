@@ -111,10 +111,9 @@ type Sim struct {
 	// logBytesMax and flushEntries of the nodes. With small ones a node that was away is fed by a
 	// range snapshot.
 	logBytesMax, flushEntries uint64
-	// rests means that ranges at rest leave out closed records: see look.go.
-	rests bool
-	// collects means that payload is collected within the run: see collected.go.
-	collects bool
+	// rests means that ranges at rest leave out closed records: see look.go. collects means that payload is collected within
+	// the run: see collected.go.
+	rests, collects bool
 	// costs draws how long the parts of a pass take, nil where time stands still within it: see passing.go.
 	costs *passCosts
 	// task is the one that runs, nil for none.

@@ -221,7 +221,7 @@ func TestPrimaryLocationStopped(t *testing.T) {
 	})
 }
 
-// At rest Last Sync Time moves, and lags by less than half a second, for whoever looks. While nobody does, nothing is
+// At rest Last Sync Time moves, and lags by less than half a second, for one who looks. While nobody does, nothing is
 // committed (DESIGN, "At rest").
 func TestLastSyncTimeMovesAtRest(t *testing.T) {
 	t.Parallel()
