@@ -129,7 +129,8 @@ func goldenCalls(t *testing.T) []goldenCall {
 				i, at, err := e.Rest(t.Context(), 3, true)
 				return []any{i, at}, err
 			},
-			[]any{geo.RangeID(3), true}, scripted{received: 17_000_000_000_000_004},
+			[]any{geo.RangeID(3), true},
+			scripted{received: 17_000_000_000_000_004},
 			[]any{geo.Incarnation(1), geo.Timestamp(17_000_000_000_000_004)},
 		},
 		{"received", methodReceived, func(e End) (any, error) {
