@@ -23,8 +23,10 @@ func (e *stampEnd) Rest(ctx context.Context, id geo.RangeID, look bool) (geo.Inc
 		return 0, 0, nil // It closes by itself.
 	}
 	var c ranges.Close
-	err := lead.Do(ctx, &c)
-	return lead.Machine.Incarnation(), c.T, err
+	if err := lead.Do(ctx, &c); err != nil {
+		return 0, 0, err // It may still be evaluated.
+	}
+	return lead.Machine.Incarnation(), c.T, nil
 }
 
 type restAnswer struct {
