@@ -62,9 +62,14 @@ func TestR12RestLeavesOutClosedRecords(t *testing.T) {
 	require.Greater(t, closed-before, 3)
 
 	s.until("rest", func() bool { return ask() != 0 && lead.Rests() })
-	wrote := false
+	wrote, underWay := false, false
 	lead.Submit(&increment{}, func(err error) { wrote = err == nil })
-	s.until("a write", func() bool { return wrote })
+	s.until("a write", func() bool {
+		underWay = underWay || !wrote && ask() == 0
+		return wrote
+	})
+	require.True(t, underWay, "no answer for rest while a write is on its way")
+	require.Zero(t, ask(), "nor once it is there, before the next closed record")
 	before = closed
 	wait(900*time.Millisecond, func() { ask() })
 	require.Greater(t, closed-before, 2)
