@@ -8,10 +8,12 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"antipode/api/protocol"
+	"antipode/internal/clock"
 )
 
 // Bounds of the connections of one listener. Each costs a file descriptor, which the stores
@@ -32,23 +34,35 @@ func ConnsMax() int {
 	return int(max(connsMin, min(files.Cur/connsDivisor, connsMax)))
 }
 
-// conns bounds the connections of one listener. Above the bound it closes one whose request was refused and whose client
-// still sends (protocol.Linger), else the one that has waited longest for a request: neither keeps a client out. If all have
-// a request running, the new connection gets a 503.
-type conns struct {
-	max int
+// servedKept is how long a connection that had a request is kept before those that had none yet: its client is likely to send
+// the next one just as it is closed, which client libraries retry for reads only.
+const servedKept = time.Second
 
-	mu      sync.Mutex
-	open    map[net.Conn]*conn
-	waiting list.List // *conn without a running request, in the order in which they are closed
+// conns bounds the connections of one listener. Above the bound it closes one whose request was refused and whose client
+// still sends (protocol.Linger), else the one that has waited longest for a request, but for servedKept: none of them keeps a
+// client out. If all have a request running, the new connection gets a 503.
+type conns struct {
+	max   int
+	clock clock.Clock
+
+	mu   sync.Mutex
+	open map[net.Conn]*conn
+	// silent are those that had no request yet, behind those that linger, and served those that had one: *conn without a
+	// running request, in the order in which they are closed.
+	silent, served list.List
 }
 
 type conn struct {
 	net.Conn
-	at *list.Element // its place in waiting; nil while a request runs
+	in      *list.List // silent or served; nil while a request runs
+	at      *list.Element
+	lingers bool
+	since   time.Duration // when it began to wait, by clock.Mono
 }
 
-func newConns(limit int) *conns { return &conns{max: limit, open: map[net.Conn]*conn{}} }
+func newConns(limit int, c clock.Clock) *conns {
+	return &conns{max: limit, clock: c, open: map[net.Conn]*conn{}}
+}
 
 // busyAnswer is sent on a connection above the bound.
 const busyAnswer = "HTTP/1.1 503 The server is busy.\r\nRetry-After: 1\r\nx-ms-error-code: ServerBusy\r\n" +
@@ -92,27 +106,54 @@ func (s *conns) add(c net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.open) >= s.max {
-		if s.waiting.Len() == 0 {
+		first := s.first()
+		if first == nil {
 			return c
 		}
-		first := s.waiting.Front().Value.(*conn)
 		s.drop(first)
 		surplus = first.Conn
 	}
 	added := &conn{Conn: c}
-	added.at = s.waiting.PushBack(added)
 	s.open[c] = added
+	s.waits(added, &s.silent)
 	return surplus
 }
 
-func (s *conns) drop(c *conn) {
-	if c == nil {
-		return
+// first returns the connection to close for another, nil for none.
+func (s *conns) first() *conn {
+	silent, served := s.silent.Front(), s.served.Front()
+	switch {
+	case silent == nil && served == nil:
+		return nil
+	case silent == nil:
+		return served.Value.(*conn)
+	case served == nil:
+		return silent.Value.(*conn)
 	}
-	delete(s.open, c.Conn)
-	if c.at != nil {
-		s.waiting.Remove(c.at)
-		c.at = nil
+	fresh, kept := silent.Value.(*conn), served.Value.(*conn)
+	if fresh.lingers || fresh.since <= kept.since || s.clock.Mono()-kept.since < servedKept {
+		return fresh
+	}
+	return kept
+}
+
+// waits puts a connection at the end of a list.
+func (s *conns) waits(c *conn, in *list.List) {
+	c.in, c.at, c.since = in, in.PushBack(c), s.clock.Mono()
+}
+
+// leaves takes a connection from its list.
+func (s *conns) leaves(c *conn) {
+	if c.in != nil {
+		c.in.Remove(c.at)
+		c.in, c.at = nil, nil
+	}
+}
+
+func (s *conns) drop(c *conn) {
+	if c != nil {
+		delete(s.open, c.Conn)
+		s.leaves(c)
 	}
 }
 
@@ -128,8 +169,8 @@ func (s *conns) context(ctx context.Context, c net.Conn) context.Context {
 func (s *conns) lingers(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.open[c]; known != nil && known.at == nil {
-		known.at = s.waiting.PushFront(known)
+	if known := s.open[c]; known != nil && known.in == nil {
+		known.in, known.at, known.lingers = &s.silent, s.silent.PushFront(known), true
 	}
 }
 
@@ -152,10 +193,9 @@ func (s *conns) setRunning(c net.Conn, running bool) {
 	known := s.open[c]
 	switch {
 	case known == nil: // Closed a moment ago.
-	case running && known.at != nil:
-		s.waiting.Remove(known.at)
-		known.at = nil
-	case !running && known.at == nil:
-		known.at = s.waiting.PushBack(known)
+	case running:
+		s.leaves(known)
+	case known.in == nil:
+		s.waits(known, &s.served)
 	}
 }

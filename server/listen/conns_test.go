@@ -2,6 +2,7 @@ package listen
 
 import (
 	"bufio"
+	"container/list"
 	"io"
 	"net"
 	"net/http"
@@ -13,18 +14,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/api/protocol"
+	"antipode/internal/clock"
 )
 
 // bounded is a server with a bound of its connections. Its handler refuses what has a body, and works on /work until leave.
 type bounded struct {
 	*conns
+	clock          *clock.Manual
 	server         *httptest.Server
 	entered, leave chan struct{}
 }
 
 func newBounded(t *testing.T, limit int) *bounded {
 	t.Helper()
-	b := &bounded{conns: newConns(limit), entered: make(chan struct{}), leave: make(chan struct{})}
+	manual := clock.NewManual(time.Unix(0, 0))
+	b := &bounded{conns: newConns(limit, manual), clock: manual, entered: make(chan struct{}), leave: make(chan struct{})}
 	b.server = httptest.NewUnstartedServer(b.handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/work":
@@ -80,13 +84,16 @@ func (c client) closed() {
 	require.ErrorIs(c.t, err, io.EOF)
 }
 
-// waits until n connections have no running request, the last of them that of a client.
-func (b *bounded) waits(n int, last client) {
+// await waits until n connections have no running request, and the last that began to wait is that of a client.
+func (b *bounded) await(n int, last client) {
 	last.t.Helper()
+	is := func(in *list.List) bool {
+		return in.Len() > 0 && in.Back().Value.(*conn).RemoteAddr().String() == last.LocalAddr().String()
+	}
 	require.Eventually(last.t, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.waiting.Len() == n && b.waiting.Back().Value.(*conn).RemoteAddr().String() == last.LocalAddr().String()
+		return b.silent.Len()+b.served.Len() == n && (is(&b.silent) || is(&b.served))
 	}, time.Minute, time.Millisecond)
 }
 
@@ -103,12 +110,12 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	working := work()
 	answered := b.dial(t)
-	b.waits(1, answered)
+	b.await(1, answered)
 	silent := b.dial(t)
-	b.waits(2, silent)
+	b.await(2, silent)
 	answered.send("/") // Now the silent one has waited longer.
 	require.Equal(t, http.StatusOK, answered.status())
-	b.waits(2, answered)
+	b.await(2, answered)
 	second := work()
 	silent.closed()
 	third := work()
@@ -130,15 +137,38 @@ func TestConnectionsAreBounded(t *testing.T) {
 func TestLingeringConnectionsAreClosedFirst(t *testing.T) {
 	b := newBounded(t, 2)
 	waiting := b.dial(t)
-	b.waits(1, waiting)
+	b.await(1, waiting)
 	refused := b.dial(t)
 	refused.send("/", "Content-Length: 5\r\n")
 	require.Equal(t, http.StatusForbidden, refused.status())
-	b.waits(2, waiting)
+	b.await(2, waiting)
 	next := b.dial(t)
 	refused.closed()
 	b.leave <- struct{}{}
 	for _, c := range []client{next, waiting} {
+		c.send("/")
+		require.Equal(t, http.StatusOK, c.status())
+	}
+}
+
+// A connection that had a request a moment ago outlives those that had none: its client may be sending the next one. It is
+// closed in its turn once it has waited for servedKept, so that kept connections do not keep new clients out.
+func TestServedConnectionsAreKept(t *testing.T) {
+	b := newBounded(t, 2)
+	served := b.dial(t)
+	served.send("/")
+	require.Equal(t, http.StatusOK, served.status())
+	b.await(1, served)
+	b.clock.Advance(servedKept - 1)
+	silent := b.dial(t)
+	b.await(2, silent)
+	next := b.dial(t)
+	silent.closed()
+	b.await(2, next)
+	b.clock.Advance(1)
+	last := b.dial(t)
+	served.closed()
+	for _, c := range []client{next, last} {
 		c.send("/")
 		require.Equal(t, http.StatusOK, c.status())
 	}

@@ -15,6 +15,7 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/internal/clock"
 )
 
 // Limits of a front end's listener (protocol/blob.md 23: URLs of about 8 KiB; keys of a
@@ -101,7 +102,7 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Server, error) {
 
 // httpServer configures the server of one listener.
 func (s *Server) httpServer(l Listener, log *slog.Logger) *http.Server {
-	c := newConns(ConnsMax())
+	c := newConns(ConnsMax(), clock.System{})
 	h := &http.Server{
 		Handler: s.counted(c.handler(l.Handler)), BaseContext: func(net.Listener) context.Context { return s.base }, ConnContext: c.context,
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: protocol.AnswerMax, MaxHeaderBytes: headerBytesMax,
