@@ -376,8 +376,14 @@ func (o Options) retired(members []member) (names []string, err error) {
 
 func (o Options) end(ctx context.Context, name string) error {
 	p, running, err := o.find(name)
-	if err != nil || !running {
+	if err != nil {
 		return err
+	}
+	if p.elsewhere && p.runs() {
+		return fmt.Errorf("%s: process %d was started in another folder, of which %s is a copy: it goes on; stop it by the --dir that it was started with", name, p.pid, o.Dir)
+	}
+	if !running {
+		return nil
 	}
 	if err := p.end(ctx); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

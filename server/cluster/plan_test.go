@@ -262,3 +262,31 @@ func TestOnlyOwnProcesses(t *testing.T) {
 	_, err = o.PID("n")
 	require.ErrorContains(t, err, "remove it when none runs")
 }
+
+// The process files of a copied folder name the processes of the original one, which a stop in the copy does not end. The
+// folder may move to another name while they run.
+func TestCopiedFolderEndsNothing(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "original")}
+	require.NoError(t, os.MkdirAll(o.folder("n"), 0o755))
+	p := exec.Command("sleep", "60")
+	require.NoError(t, p.Start())
+	started, err := startOf(p.Process.Pid)
+	require.NoError(t, err)
+	require.NoError(t, record(o.folder("n"), p.Process.Pid, started))
+
+	copied := Options{Dir: filepath.Join(t.TempDir(), "copy")}
+	require.NoError(t, os.CopyFS(copied.Dir, os.DirFS(o.Dir)))
+	pid, err := copied.PID("n")
+	require.NoError(t, err)
+	require.Zero(t, pid)
+	require.ErrorContains(t, Stop(t.Context(), copied), "was started in another folder")
+
+	moved := Options{Dir: filepath.Join(t.TempDir(), "moved")}
+	require.NoError(t, os.Rename(o.Dir, moved.Dir))
+	pid, err = moved.PID("n")
+	require.NoError(t, err)
+	require.Equal(t, p.Process.Pid, pid)
+	require.NoError(t, Stop(t.Context(), moved))
+	require.Error(t, p.Wait(), "it was ended by a signal")
+	require.NoError(t, Stop(t.Context(), copied), "nothing runs")
+}

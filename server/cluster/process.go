@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // stopWait is how long a process may take to drain and stop before it is killed.
@@ -21,6 +23,28 @@ const stopWait = 30 * time.Second
 type process struct {
 	pid     int
 	started string
+	// elsewhere: the file that names it is a copy, so that it was started in another folder.
+	elsewhere bool
+}
+
+// record writes which process runs in a folder. The file names its own inode, which a copy of the folder does not keep.
+func record(dir string, pid int, started string) (err error) {
+	f, err := os.OpenFile(filepath.Join(dir, pidFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	inode, err := inodeOf(f)
+	if err == nil {
+		_, err = fmt.Fprintln(f, pid, started, inode)
+	}
+	return err
+}
+
+func inodeOf(f *os.File) (uint64, error) {
+	var is unix.Stat_t
+	err := unix.Fstat(int(f.Fd()), &is)
+	return is.Ino, err
 }
 
 // launch starts a process that does not run, and records which process it is.
@@ -40,7 +64,7 @@ func (o Options) launch(m member) error {
 	}
 	started, err := startOf(cmd.Process.Pid)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started), 0o600)
+		err = record(dir, cmd.Process.Pid, started)
 	}
 	switch {
 	case errors.Is(err, os.ErrProcessDone): // It ended before it was looked at.
@@ -57,19 +81,30 @@ func (o Options) args(m member) []string {
 	return []string{m.command, "--config", filepath.Join(o.folder(m.name), configFile)}
 }
 
-// find returns the process that was started under a name, and whether it runs.
+// find returns the process that was started under a name in this folder, and whether it runs.
 func (o Options) find(name string) (p process, running bool, err error) {
-	text, err := os.ReadFile(filepath.Join(o.folder(name), pidFile))
+	f, err := os.Open(filepath.Join(o.folder(name), pidFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false, nil
 	}
 	if err != nil {
 		return p, false, err
 	}
-	if _, err := fmt.Sscan(string(text), &p.pid, &p.started); err != nil {
-		return p, false, fmt.Errorf("%s does not name a process: %w; remove it when none runs", filepath.Join(o.folder(name), pidFile), err)
+	defer func() { _ = f.Close() }() // It was only read.
+	var written uint64
+	n, err := fmt.Fscanln(f, &p.pid, &p.started, &written)
+	switch n {
+	case 2: // Of an earlier version, which wrote no inode.
+	case 3:
+		inode, err := inodeOf(f)
+		if err != nil {
+			return p, false, err
+		}
+		p.elsewhere = written != inode
+	default:
+		return p, false, fmt.Errorf("%s does not name a process: %w; remove it when none runs", f.Name(), err)
 	}
-	return p, p.runs(), nil
+	return p, p.runs() && !p.elsewhere, nil
 }
 
 // runs reports whether the process that was started still runs. A zombie does not.
