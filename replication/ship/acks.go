@@ -43,17 +43,12 @@ type Acknowledgement struct {
 	After, UpTo geo.Stream
 }
 
-// confirms reports whether c proves a loss, against the last record deleted here. A cursor below it
-// alone proves nothing: it may have been read before the one that let the record go, by a leader
-// that was deposed or in a call that was delayed.
-func (c StreamCursor) confirms(trimmed geo.Head) bool {
-	return c.Below == trimmed.Seq && c.Head.Seq < c.Below
-}
-
-// proves reports whether c proves what compare found. A loss has to be confirmed, unless the other location keeps
-// its stop and this one does not: an answer that came late may have stopped a stream there after its fork was settled.
+// proves reports whether c proves what compare found, here its head or, of a loss, the last record deleted here. A cursor
+// below that one alone proves no loss: it may have been read before the one that let the record go, by a leader that was
+// deposed or in a call that was delayed. So the loss has to be confirmed, unless the other location keeps its stop and this one
+// does not: an answer that came late may have stopped a stream there after its fork was settled.
 func (c StreamCursor) proves(reason change.StopReason, here, head geo.Head) bool {
-	return reason != change.StopLost || c.confirms(here) || c.Stop == change.StopLost && here == head
+	return reason != change.StopLost || c.Below == here.Seq || c.Stop == change.StopLost && here == head
 }
 
 // passed reports whether c proves that the other location goes on behind the record for which it stopped the stream, and

@@ -64,3 +64,12 @@ func TestR10EndedStreamsDecideNothing(t *testing.T) {
 	require.Empty(t, r.leader().Machine.Stops())
 	require.Equal(t, []string{AlarmFork}, r.alarms(), "that of the fork before")
 }
+
+// The streams of a former primary have not ended: what the other location has of them is compared as ever (R16).
+func TestR16FormerPrimaryCompares(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "p")
+	g := change.Gate{Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true}
+	stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Table), stamptest.Gate{Account: "acct", Gate: g})
+	r.requireStopped(StreamCursor{Stream: testStream("p"), Head: geo.Head{Seq: 9, Hash: 9}}, change.StopForked)
+}

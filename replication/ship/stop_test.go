@@ -93,6 +93,7 @@ func TestR16SettlingIsOffered(t *testing.T) {
 	require.Equal(t, "0 records", r.outbox(), "it is trimmed")
 	got := answer(StreamCursor{Stream: st, Head: geo.Head{Seq: 4, Hash: 44}})
 	require.Equal(t, change.StopLost, got[0].Reason, "a receiver that was recovered with loss is offered nothing")
+	require.Equal(t, change.StopLost, answer(ahead)[0].Reason, "nor if it is where it was: the base is gone")
 
 	stamptest.Submit(t, r.stamp, st.Range, &ranges.EndSettle{Stream: st, Base: base})
 	require.Equal(t, []Mismatch{{st, change.StopSettling, base, false}}, answer(there), "up to the head")
@@ -110,6 +111,53 @@ func TestR16SettlingIsOffered(t *testing.T) {
 	why, _ = r.leader().Machine.Stopped(st)
 	require.Equal(t, change.StopTaking, why.Reason)
 	require.Equal(t, []Mismatch{{st, change.StopSettling, why.Here, true}}, answer(ahead), "which side is kept is not the receiver's")
+}
+
+// R16: a cursor below what was deleted proves no loss by itself, nor by the stop that its sender keeps while records are left
+// here; one that confirms the loss does.
+func TestR16LossIsProven(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "p", "p", "p")
+	st := testStream("p")
+	second, ok, err := r.leader().Machine.OutboxAt(st, 2)
+	require.NoError(t, err)
+	require.True(t, ok)
+	got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: st, Head: second.Head}}})
+	require.NoError(t, err)
+	require.Empty(t, got)
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Equal(t, "1 records", r.outbox())
+	for _, c := range []StreamCursor{{Stream: st}, {Stream: st, Stop: change.StopLost}, {Stream: st, Below: 1}} {
+		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{c}})
+		require.NoError(t, err)
+		require.Equal(t, []Mismatch{{st, change.StopLost, second.Head, false}}, got, "%+v", c)
+		r.ship.mu.Lock()
+		committing := r.ship.stops.committing
+		r.ship.mu.Unlock()
+		require.False(t, committing, "%+v", c)
+	}
+	r.requireStopped(StreamCursor{Stream: st, Below: 2}, change.StopLost)
+}
+
+// R14: cursors come in any order. An older one takes back nothing of what may go.
+func TestR14OlderCursorTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "p", "p", "p")
+	st := testStream("p")
+	for _, n := range []geo.Seq{3, 2} {
+		at, ok, err := r.leader().Machine.OutboxAt(st, n)
+		require.NoError(t, err)
+		require.True(t, ok)
+		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: st, Head: at.Head}}})
+		require.NoError(t, err)
+		require.Empty(t, got)
+	}
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+	require.Equal(t, "0 records", r.outbox())
 }
 
 // A receiver that cannot decode a record stops its stream, and says so with its cursor: the stream is
