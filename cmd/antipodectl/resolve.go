@@ -41,7 +41,9 @@ command stays as the client wrote it. A stream that is lost is settled for the p
 the secondary lacks what it had acknowledged. A settlement for the secondary may be changed
 to one for the primary, which then holds for what is left.
 
-A fork of the catalog is refused: antipodectl account rebuild makes the copy again.`,
+A fork of the catalog is refused: antipodectl account rebuild makes the copy again, and deletes
+what only the secondary has. Where that is needed antipodectl failover unplanned keeps it: the
+secondary becomes the primary with all that it has.`,
 		Example: `  antipodectl fork list
   antipodectl fork resolve pictures --keep northcentralus
   antipodectl fork found list southcentralus`,
