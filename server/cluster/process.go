@@ -128,6 +128,33 @@ func startOf(pid int) (string, error) {
 	return fields[start], nil
 }
 
+func (o Options) end(ctx context.Context, name string) error {
+	p, running, err := o.find(name)
+	if err != nil {
+		return err
+	}
+	if p.elsewhere && p.runs() {
+		return fmt.Errorf("%s: process %d was started in another folder, of which %s is a copy: it goes on; stop it by the --dir that it was started with", name, p.pid, o.Dir)
+	}
+	if !running {
+		return nil
+	}
+	if err := p.end(ctx); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return os.Remove(filepath.Join(o.folder(name), pidFile))
+}
+
+// PID returns the number of a process by its name, such as northcentralus-1; 0 if it does not
+// run.
+func (o Options) PID(name string) (int, error) {
+	p, running, err := o.find(name)
+	if !running {
+		return 0, err
+	}
+	return p.pid, nil
+}
+
 // end stops a process: SIGTERM, and SIGKILL after stopWait.
 func (p process) end(ctx context.Context) error {
 	if !p.runs() {
