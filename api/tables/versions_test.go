@@ -328,6 +328,9 @@ func TestMixedBatch(t *testing.T) {
 			require.Contains(t, a.body, message+there.want)
 		}
 	}
+	for _, none := range []string{op("PUT", "tbl", "{}", "Accept: application/json;odata=nometadata"), op("PUT", "tbl?$format=application/json;odata=nometadata", "{}")} {
+		require.Contains(t, send("2019-02-02", none).body, "Content-Type: application/json;odata=nometadata;streaming=true;charset=utf-8\r\n\r\n{")
+	}
 }
 
 // The batch of one query in Atom: the answer of the query by itself (13.4, A.68).
