@@ -76,7 +76,7 @@ func (a *localAnswer) WriteHeader(status int) {
 	if a.hop.answered != nil {
 		a.hop.answered(a.header)
 	}
-	if a.hop.refusal != "" && a.header.Get(a.hop.refusal) != "" && protocol.Received(a.to.R) == 0 {
+	if a.header.Get(a.hop.refusal) != "" && protocol.Received(a.to.R) == 0 {
 		a.refused = true
 		return
 	}

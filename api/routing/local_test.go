@@ -3,10 +3,12 @@ package routing
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/services/storageerr"
 )
@@ -92,5 +94,35 @@ func TestLocalAnswer(t *testing.T) {
 		require.Equal(t, c.body, w.Body.String(), name)
 		require.Equal(t, http.Header{kept: {"south"}}, w.Result().Header, name)
 		require.Equal(t, []string{"north", "south"}, learned, "%s: each answer is learned once", name)
+	}
+}
+
+// A request of whose body a location of this process has read something cannot be sent elsewhere: a refusal is the answer,
+// and a read that was broken off is lost.
+func TestLocalTookTheBody(t *testing.T) {
+	for name, breaks := range map[string]bool{"refusal": false, "lost": true} {
+		var asked []geo.Location
+		f := NewForwarder("gateway", nil, nil)
+		g := NewGateway([]geo.Location{"north", "south"}, nil, func(l geo.Location, _ geo.Service, w http.ResponseWriter, r *http.Request) bool {
+			asked = append(asked, l)
+			_, err := r.Body.Read(make([]byte, 1))
+			require.NoError(t, err)
+			if breaks {
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Set(notHereHeader, string(l))
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}, f, unobserved{})
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/acct/things", strings.NewReader("body"))
+		protocol.WatchSender(w, r)
+		err := g.Pass(Request{W: w, R: r, Reads: true}, "acct", false)
+		require.Equal(t, []geo.Location{"north"}, asked, name)
+		if breaks {
+			require.ErrorIs(t, err, storageerr.OperationTimedOut)
+		} else {
+			require.NoError(t, err)
+			require.Equal(t, http.StatusServiceUnavailable, w.Code)
+		}
 	}
 }
