@@ -161,6 +161,7 @@ func TestBatchFailures(t *testing.T) {
 		"300":               {set(ops(300)...), "400 InvalidInput 99:The batch request operation exceeds the maximum 100 changes per change set."},
 		"bad key":           {set(insert("p", "a", "x"), insert("p", "a#b", "x")), "400 OutOfRangeInput 1:The 'RowKey' parameter of value 'a#b' is out of range."},
 		"bad key in URI":    {set(op("PUT", key("p", "a%23"), `{}`)), "400 OutOfRangeInput 0:One of the request inputs is out of range."},
+		"two faults":        {set(op("PUT", key("p", "a%23"), `{}`), op("PUT", "tbl(PartitionKey='p')", `{}`)), "400 OutOfRangeInput 0:One of the request inputs is out of range."},
 		"bad predicate":     {set(op("PUT", "tbl(PartitionKey='p')", `{}`)), "400 InvalidInput 0:Bad Request - Error in query syntax."},
 		"no RowKey":         {set(op("POST", "tbl", `{"PartitionKey":"p"}`)), "400 PropertiesNeedValue 0:The values are not specified for all properties in the entity."},
 		"bad JSON":          {set(insert("p", "a", "x"), op("POST", "tbl", `{"PartitionKey":`)), "400 InvalidInput 1:One of the request inputs is not valid."},
