@@ -66,6 +66,8 @@ func (r *rig) parts(a received) (parts []string) {
 	require.True(r.t, strings.HasPrefix(a.body, "--batchresponse_"+id+"\r\n"), a.body)
 	require.True(r.t, strings.HasSuffix(a.body, "\r\n--batchresponse_"+id+"--\r\n"), a.body)
 	require.NotContains(r.t, strings.ReplaceAll(a.body, "\r\n", ""), "\n")
+	closed := regexp.MustCompile(`\r\n--changesetresponse_[0-9a-f-]{36}--\r\n`).FindAllString(a.body, -1)
+	require.Len(r.t, closed, strings.Count(a.body, "boundary=changesetresponse_"), a.body)
 	for _, p := range strings.Split(a.body, "Content-Transfer-Encoding: binary\r\n\r\n")[1:] {
 		head, body, _ := strings.Cut(p, "\r\n\r\n")
 		status := strings.TrimPrefix(head[:len("HTTP/1.1 200")], "HTTP/1.1 ")
@@ -186,7 +188,9 @@ func TestBatchFailures(t *testing.T) {
 		"query, no table":   {single(op("GET", "nosuch(PartitionKey='p',RowKey='r')", "")), "404 TableNotFound 0:The table specified does not exist."},
 		"query, bad filter": {single(op("GET", "tbl?$filter=a+b", "")), "400 InvalidInput 0:Syntax error at position 3 in 'a b'."},
 	} {
-		require.Equal(t, []string{tc.want}, r.parts(r.batch(tc.body+end)), name)
+		a := r.batch(tc.body + end)
+		require.Equal(t, []string{tc.want}, r.parts(a), name)
+		require.Equal(t, strings.Contains(tc.body, "boundary=c"), strings.Contains(a.body, "changesetresponse_"), name)
 		require.Equal(t, []string{"p/there=old"}, r.rows("tbl"), name)
 		require.Empty(t, r.rows("other"), name)
 		require.Equal(t, heads, r.heads(), name)
