@@ -105,7 +105,8 @@ func readBatch(r *http.Request) ([]*tables.Write, error) {
 		case part.ChangeSet != 1 || part.Method != http.MethodPost:
 			return nil, fmt.Errorf("%s %s in change set %d", part.Method, part.URI, part.ChangeSet)
 		}
-		_, path, _ := wire.CutBatchURI(part.URI, "devstoreaccount1", true)
+		_, path, _ := wire.CutBatchURI(part.URI)
+		path = strings.TrimPrefix(path, "devstoreaccount1/")
 		in, err := json.NoMetadata.DecodeEntity(part.Body, odata.Insert)
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,9 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
+
+// subdomain is one label of a host name or more.
+var subdomain = regexp.MustCompile(`^[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*$`)
 
 // Preflight answers an OPTIONS request, which never needs a signature and looks at no resource
 // (protocol/blob.md 20.1).
@@ -24,7 +28,7 @@ func (h *Handler) Preflight(ctx context.Context, w http.ResponseWriter, r *proto
 		return err
 	}
 	asked := r.Header("Access-Control-Request-Headers")
-	rule := ruleOf(p.CORS, origin, method)
+	rule := ruleOf(p.CORS, r.HTTP.Header, method)
 	if rule == nil || slices.ContainsFunc(entries(asked), func(name string) bool { return !listed(rule.Allowed, name) }) {
 		return storageerr.CORSPreflightFailure
 	}
@@ -49,7 +53,7 @@ func AllowOrigin(head http.Header, r *http.Request, rules []catalog.CORSRule) {
 	if len(rules) == 0 || origin == "" && !cached {
 		return
 	}
-	rule := ruleOf(rules, origin, r.Method)
+	rule := ruleOf(rules, r.Header, r.Method)
 	if rule != nil {
 		if exposed := exposedOf(rule, head); exposed != "" {
 			head.Set("Access-Control-Expose-Headers", exposed)
@@ -80,9 +84,13 @@ func exposedOf(rule *catalog.CORSRule, head http.Header) string {
 	return strings.Join(exposed, ",")
 }
 
-// ruleOf returns the first rule that lets an origin use a method, which decides alone; nil if none does. Without an origin
-// it is one for all of them.
-func ruleOf(rules []catalog.CORSRule, origin, method string) *catalog.CORSRule {
+// ruleOf returns the first rule that lets the origin of a request use a method, which decides alone; nil if none does.
+// Without an origin it is one for all of them. Origins that differ fit no rule: a proxy or a cache may act on the other one.
+func ruleOf(rules []catalog.CORSRule, head http.Header, method string) *catalog.CORSRule {
+	origin := head.Get("Origin")
+	if slices.ContainsFunc(head["Origin"], func(other string) bool { return other != origin }) {
+		return nil
+	}
 	i := slices.IndexFunc(rules, func(r catalog.CORSRule) bool {
 		return slices.Contains(r.Methods, method) &&
 			slices.ContainsFunc(r.Origins, func(allowed string) bool { return allows(allowed, origin) })
@@ -94,7 +102,8 @@ func ruleOf(rules []catalog.CORSRule, origin, method string) *catalog.CORSRule {
 }
 
 // allows reports whether an entry of AllowedOrigins matches an origin: *, the origin itself, or one with * in place of
-// the subdomain, which may have several labels.
+// the subdomain, which may have several labels. The * stands for nothing but labels of a host name: any other character may
+// end the host that a browser takes from the origin before the allowed domain begins.
 func allows(allowed, origin string) bool {
 	if allowed == "*" || allowed == origin {
 		return true
@@ -105,7 +114,7 @@ func allows(allowed, origin string) bool {
 	}
 	sub, under := strings.CutPrefix(origin, scheme+"://")
 	sub, within := strings.CutSuffix(sub, "."+domain)
-	return under && within && sub != "" && !strings.ContainsAny(sub, "/:@")
+	return under && within && subdomain.MatchString(sub)
 }
 
 // listed reports whether a list has the name of a header, or a prefix of it, in any case.

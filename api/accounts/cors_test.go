@@ -155,6 +155,11 @@ func TestCORSOfSubdomains(t *testing.T) {
 			"http://appcontoso.com": false, "http://app.contoso.com.evil.test": false, "http://evil.test/.contoso.com": false,
 			"http://evil.test:1.contoso.com": false, "http://me@x.contoso.com": false, "https://app.fabrikam.com": false,
 			"app.contoso.com": false, "http://*.contoso.com": true, "https://evil.test.": false, "://evil.test": false,
+			"http://x-1.Contoso.com": false, "http://X-1.contoso.com": true, "http://xn--bcher-kva.contoso.com": true,
+			"http://evil.test#.contoso.com": false, "http://evil.test?.contoso.com": false, "http://evil.test\\.contoso.com": false,
+			"http://evil.test%2f.contoso.com": false, "http://evil.test, http://a.contoso.com": false, "http://a b.contoso.com": false,
+			"http://a..contoso.com": false, "http://a..b.contoso.com": false, "http://..contoso.com": false,
+			"http://[::1].contoso.com": false, "http://é.contoso.com": false, "http://a_b.contoso.com": false, "http://**.contoso.com": false,
 		} {
 			want := ""
 			if allowed {
@@ -165,6 +170,45 @@ func TestCORSOfSubdomains(t *testing.T) {
 			require.Equal(t, want, resp.Header.Get(allowOrigin), "%s %s", s, origin)
 			require.Equal(t, "Origin", resp.Header.Get("Vary"))
 		}
+	}
+}
+
+// Origin headers that contradict each other are no origin that a rule fits, not even *: the page that reads the answer may be
+// of the other one (protocol/blob.md 20.2).
+func TestCORSOfContradictingOrigins(t *testing.T) {
+	r := newRig(t)
+	both := func(first, second string) func(http.Header) {
+		return func(h http.Header) { h["Origin"] = []string{first, second} }
+	}
+	for _, s := range services {
+		for _, origins := range []string{"http://a.test", "*"} {
+			r.setRules(s, corsRule(origins, "GET,PUT", "*", "*"))
+			for _, c := range []struct {
+				first, second, refused string
+			}{
+				{"http://a.test", "http://b.test", "CorsPreflightFailure"},
+				{"http://b.test", "http://a.test", "CorsPreflightFailure"},
+				{"http://a.test", "", "CorsPreflightFailure"},
+				{"http://a.test", "http://a.test", ""},
+			} {
+				hr, err := http.NewRequest(http.MethodOptions, r.urls[s]+"/acct/any/path", nil)
+				require.NoError(t, err)
+				both(c.first, c.second)(hr.Header)
+				hr.Header.Set(askMethod, "GET")
+				resp, err := r.client.Do(hr)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				require.Equal(t, c.refused, resp.Header.Get("x-ms-error-code"), "%s %s %+v", s, origins, c)
+				require.Equal(t, c.refused == "", resp.Header.Get(allowOrigin) != "", "%s %s %+v", s, origins, c)
+				for _, method := range []string{http.MethodGet, http.MethodPut} {
+					resp, _ := r.send(s, request{method, propertiesTarget, both(c.first, c.second), nil})
+					for _, name := range []string{allowOrigin, exposeHeaders} {
+						require.Equal(t, c.refused == "", resp.Header.Get(name) != "", "%s %s %+v: %s", s, origins, c, name)
+					}
+				}
+			}
+		}
+		r.setRules(s)
 	}
 }
 

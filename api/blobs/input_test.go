@@ -23,8 +23,8 @@ func TestOrderOfChecks(t *testing.T) {
 		unbuilt    = fault{"x-ms-if-tags", "a='b'", "UnsupportedHeader"}
 		refused    = fault{"If-Match", "*", "ConditionHeadersNotSupported"}
 		lease      = fault{"x-ms-lease-id", "x", "InvalidHeaderValue"}
-		date       = fault{"If-Modified-Since", "x", "InvalidHeaderValue"}
-		tag        = fault{"If-None-Match", `"a`, "InvalidHeaderValue"}
+		date       = fault{"If-Modified-Since", "x GMT, x GMT", "InvalidHeaderValue"}
+		tag        = fault{"If-None-Match", "*", "UnsatisfiableCondition"}
 		tier       = fault{"x-ms-access-tier", "x", "InvalidHeaderValue"}
 		metadata   = fault{"x-ms-meta-", "v", "EmptyMetadataKey"}
 		storedMD5  = fault{"x-ms-blob-content-md5", "x", "InvalidMd5"}

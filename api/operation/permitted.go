@@ -29,7 +29,8 @@ func (o *Operation) Permitted(a *protocol.Access, h http.Header, q protocol.Quer
 	if o.SAS.Current != "" && !q.Has("versionid") && !q.Has("deletetype") {
 		letters = o.SAS.Current
 	}
-	if !strings.ContainsAny(a.Letters, letters) || o.SAS.Upsert != "" && h["If-Match"] == nil && !strings.Contains(a.Letters, o.SAS.Upsert) {
+	upserts := o.SAS.Upsert != "" && !protocol.HasCondition(h, "If-Match")
+	if !strings.ContainsAny(a.Letters, letters) || upserts && !strings.Contains(a.Letters, o.SAS.Upsert) {
 		if a.Hidden {
 			return storageerr.ResourceNotFound
 		}

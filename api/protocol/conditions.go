@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"antipode/api/wire"
@@ -31,10 +32,10 @@ type Conditions struct {
 // tagList is an If-Match or If-None-Match header.
 type tagList struct {
 	sent bool
-	// any is the value *, of If-Match also as one of a list.
+	// any is the value *, also as one of a list.
 	any bool
-	// tags are without quotes, in the order sent. Text of an If-Match that is no tag
-	// stands as it is: it equals none.
+	// tags are without quotes, in the order sent. Text that is no list of tags is one of
+	// them, as it is: it equals none.
 	tags []string
 }
 
@@ -46,18 +47,14 @@ type instant struct {
 }
 
 // ParseReadConditions reads the conditions of a GET or HEAD (protocol/blob.md 16.3).
-// A date that cannot be parsed is ignored, as HTTP has it, and so is what is unset. Ill-formed
-// tags of If-None-Match and several dates are 400 InvalidHeaderValue; an If-Match
-// that is no tag of this service is one that does not hold. If-None-Match: * is 400
-// UnsatisfiableCondition since 2016-05-31, and mixes that versions before
-// 2013-08-15 do not know are 400 MultipleConditionHeadersNotSupported.
+// Several dates in one header are 400 InvalidHeaderValue; text that is no tag of this
+// service equals none. If-None-Match: * is 400 UnsatisfiableCondition since 2016-05-31,
+// and mixes that versions before 2013-08-15 do not know are 400
+// MultipleConditionHeadersNotSupported.
 func ParseReadConditions(h http.Header, v Version) (Conditions, error) {
-	c, err := parseConditions(h, true)
+	c, err := parseConditions(h)
 	if err != nil {
 		return Conditions{}, err
-	}
-	if unset(h[headerIfMatch]) {
-		c.match = tagList{}
 	}
 	if c.noneMatch.any && v >= Version20160531 {
 		return Conditions{}, storageerr.UnsatisfiableCondition
@@ -71,11 +68,9 @@ func ParseReadConditions(h http.Header, v Version) (Conditions, error) {
 // ParseWriteConditions reads the conditions of a write: one header, or one of the
 // pairs If-None-Match with If-Modified-Since and If-Match with
 // If-Unmodified-Since, where the tag decides alone. Any other mix, or several
-// tags, is 400 MultipleConditionHeadersNotSupported. A write may not become one without
-// conditions where its client has sent some: a date that cannot be parsed is 400
-// InvalidHeaderValue, and an unset If-Match does not hold. Other headers are ignored if unset.
+// tags, is 400 MultipleConditionHeadersNotSupported.
 func ParseWriteConditions(h http.Header) (Conditions, error) {
-	c, err := parseConditions(h, false)
+	c, err := parseConditions(h)
 	if err != nil {
 		return Conditions{}, err
 	}
@@ -175,97 +170,84 @@ func (l tagList) holds(modified geo.Timestamp) bool {
 
 func seconds(ts geo.Timestamp) int64 { return int64(ts / geo.TicksPerSecond) }
 
-// parseConditions reads all four headers. lenient ignores dates that cannot be parsed.
-func parseConditions(h http.Header, lenient bool) (c Conditions, err error) {
+// parseConditions reads all four headers.
+func parseConditions(h http.Header) (c Conditions, err error) {
 	// A weak tag comes from a proxy that changed the encoding. It may answer "you
 	// have this one already", but never admits a write.
-	c.match = parseMatch(h)
-	if c.noneMatch, err = parseNoneMatch(h); err != nil {
+	c.match, c.noneMatch = parseTags(h, headerIfMatch, false), parseTags(h, headerIfNoneMatch, true)
+	if c.modifiedSince, err = parseInstant(h, headerIfModifiedSince); err != nil {
 		return Conditions{}, err
 	}
-	if c.modifiedSince, err = parseInstant(h, headerIfModifiedSince, lenient); err != nil {
-		return Conditions{}, err
-	}
-	c.unmodifiedAt, err = parseInstant(h, headerIfUnmodifiedSince, lenient)
+	c.unmodifiedAt, err = parseInstant(h, headerIfUnmodifiedSince)
 	return c, err
 }
 
-// HasCondition reports whether a write has the condition of a header, in its canonical form: an unset one is none, but for
-// the If-Match of null, as in ParseWriteConditions, and one that is sent twice.
-func HasCondition(h http.Header, name string) bool {
-	return len(h[name]) > 1 || h.Get(name) != "" && (name == headerIfMatch || !unset(h[name]))
-}
+// HasCondition reports whether a request has the condition of a header, in its canonical form: see conditionsIn.
+func HasCondition(h http.Header, name string) bool { return len(conditionsIn(h, name)) > 0 }
 
-// unset reports whether the client had no value for a header, and sent it all the same: empty, or the null of its language.
-func unset(values []string) bool {
-	return len(values) == 1 && (values[0] == "" || values[0] == "null")
-}
-
-// parseInstant reads the date of a header. lenient ignores one that cannot be parsed (RFC 9110 13.1.3, 13.1.4). Several
-// are an error, also in one line.
-func parseInstant(h http.Header, name string, lenient bool) (instant, error) {
+// conditionsIn returns the values of a conditional header, in its canonical form, without those that are no condition and
+// are ignored, on reads and writes: empty ones, null, which a client sends that has no value, and dates that cannot be
+// parsed (RFC 9110 13.1.3, 13.1.4). Everything that looks at a conditional header looks here: to one part of the service
+// the header must not be a condition that another part ignores.
+func conditionsIn(h http.Header, name string) []string {
 	values := h[name]
-	if len(values) == 0 || unset(values) {
+	ignored := func(value string) bool {
+		value = strings.Trim(value, " \t")
+		if value == "" || value == "null" {
+			return true
+		}
+		if name != headerIfModifiedSince && name != headerIfUnmodifiedSince {
+			return false
+		}
+		_, ok := wire.ParseHTTPTime(value)
+		return !ok && !severalDates(value)
+	}
+	if !slices.ContainsFunc(values, ignored) {
+		return values
+	}
+	return slices.DeleteFunc(slices.Clone(values), ignored)
+}
+
+// severalDates reports whether a value is a list of dates, which is refused and not ignored.
+func severalDates(value string) bool { return strings.Contains(value, "GMT,") }
+
+// parseInstant reads the date of a header. Several are an error, also in one line.
+func parseInstant(h http.Header, name string) (instant, error) {
+	values := conditionsIn(h, name)
+	if len(values) == 0 {
 		return instant{}, nil
 	}
 	t, ok := wire.ParseHTTPTime(values[0])
-	switch {
-	case ok && len(values) == 1:
-		return instant{sent: true, unix: t.Unix()}, nil
-	case lenient && len(values) == 1 && !strings.Contains(values[0], "GMT,"):
-		return instant{}, nil
+	if !ok || len(values) > 1 {
+		return instant{}, wire.BadHeader(name, values...)
 	}
-	return instant{}, wire.BadHeader(name, values...)
+	return instant{sent: true, unix: t.Unix()}, nil
 }
 
-// parseMatch reads If-Match: a comma list of quoted or bare tags and *. A W/"tag" keeps
-// its W/ and so equals none.
-func parseMatch(h http.Header) tagList {
-	values := h[headerIfMatch]
+// parseTags reads If-Match or If-None-Match: a comma list of quoted or bare tags and *. A W/"tag" stands for the tag if
+// weakEqual, and else keeps its W/ and so equals none. A list with text that is no tag, as a date has it, is one tag that
+// equals none.
+func parseTags(h http.Header, name string, weakEqual bool) tagList {
+	values := conditionsIn(h, name)
 	l := tagList{sent: len(values) > 0}
 	for _, rest := range values {
 		for more := true; more; {
-			item, tail, _ := strings.Cut(rest, ",")
+			item, tail, comma := strings.Cut(rest, ",")
 			if strings.Trim(item, " \t") == "*" {
 				l.any = true
-				rest, more = tail, len(item) < len(rest)
+				rest, more = tail, comma
 				continue
 			}
-			tag, after, comma, ok := cutTag(rest, false)
-			if !ok {
-				tag, comma = rest, false
+			tag, after, comma, ok := cutTag(rest, weakEqual)
+			if !ok && strings.Trim(rest, " \t") != "" {
+				l.tags = []string{rest}
+				return l
 			}
 			l.tags = append(l.tags, tag)
 			rest, more = after, comma
 		}
 	}
 	return l
-}
-
-// parseNoneMatch reads If-None-Match: *, or a comma list of quoted or bare tags. A
-// W/"tag" stands for the tag, and an unset header for none.
-func parseNoneMatch(h http.Header) (tagList, error) {
-	values := h[headerIfNoneMatch]
-	if len(values) == 0 || unset(values) {
-		return tagList{}, nil
-	}
-	l := tagList{sent: true}
-	if len(values) == 1 && values[0] == "*" {
-		l.any = true
-		return l, nil
-	}
-	for _, rest := range values {
-		for more := true; more; {
-			var tag string
-			var ok bool
-			tag, rest, more, ok = cutTag(rest, true)
-			if !ok {
-				return tagList{}, wire.BadHeader(headerIfNoneMatch, values...)
-			}
-			l.tags = append(l.tags, tag)
-		}
-	}
-	return l, nil
 }
 
 // cutTag cuts the first tag of a list and the comma after it; more reports that
@@ -309,14 +291,12 @@ func (m TableMatch) Holds(ts geo.Timestamp) bool {
 }
 
 // ParseTableMatch reads the conditions of a table request (protocol/table.md 10.2).
-// If-Match takes one weak tag or *; a strong or bare tag, a list or an empty value
-// is 400 InvalidInput: none may turn into no If-Match, which is an upsert. So is an
-// If-None-Match on PUT or DELETE, or beside If-Match, unless it is unset. Time conditions
-// are ignored.
+// If-Match takes one weak tag or *; a strong or bare tag or a list is 400 InvalidInput. So is an
+// If-None-Match on PUT or DELETE, or beside If-Match. Time conditions are ignored.
 func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
-	values, sent := h[headerIfMatch]
-	if none := h[headerIfNoneMatch]; len(none) > 0 && !unset(none) &&
-		(sent || method == http.MethodPut || method == http.MethodDelete) {
+	values := conditionsIn(h, headerIfMatch)
+	sent := len(values) > 0
+	if HasCondition(h, headerIfNoneMatch) && (sent || method == http.MethodPut || method == http.MethodDelete) {
 		return TableMatch{}, storageerr.InvalidInput
 	}
 	if !sent {
@@ -339,14 +319,9 @@ func ParseTableMatch(method string, h http.Header) (TableMatch, error) {
 // TableNoneMatch is the If-None-Match of a table read, as plain data.
 type TableNoneMatch struct{ list tagList }
 
-// ParseTableNoneMatch reads the header (protocol/table.md 9.6). One that has a value that is
-// no tag names nothing.
+// ParseTableNoneMatch reads the header (protocol/table.md 9.6). Text that is no tag names nothing.
 func ParseTableNoneMatch(h http.Header) TableNoneMatch {
-	list, err := parseNoneMatch(h)
-	if err != nil {
-		return TableNoneMatch{}
-	}
-	return TableNoneMatch{list}
+	return TableNoneMatch{parseTags(h, headerIfNoneMatch, true)}
 }
 
 // Names reports whether the header names an entity's version, or any: 304. Tags compare weakly

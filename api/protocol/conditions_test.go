@@ -84,16 +84,20 @@ func TestReadConditions(t *testing.T) {
 		{Version20120212, []string{"IM", "tag," + otherTag}, storageerr.MultipleConditions, nil},
 		// Ill-formed.
 		{Newest, []string{"INM", "nul"}, nil, nil},
-		{Newest, []string{"INM", "", "INM", ""}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", "null,"}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", `"a`}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", `a"`}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", `"a"b`}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", `"a",`}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", `W/a`}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", `a b`}, storageerr.InvalidHeaderValue, nil},
-		// An If-Match that is no tag of ours equals none; * may stand in a list.
-		{Newest, []string{"IM", "", "IM", "null"}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"INM", "null,"}, nil, nil},
+		{Newest, []string{"INM", `"a`}, nil, nil},
+		{Newest, []string{"INM", `a"`}, nil, nil},
+		{Newest, []string{"INM", `"a"b`}, nil, nil},
+		{Newest, []string{"INM", `"a",`}, nil, nil},
+		{Newest, []string{"INM", `tag,`}, nil, storageerr.NotModified},
+		{Newest, []string{"INM", `W/a`}, nil, nil},
+		{Newest, []string{"INM", `not a date`}, nil, nil},
+		{Newest, []string{"INM", timeSame}, nil, nil},
+		{Newest, []string{"INM", "tag, a b"}, nil, nil},
+		{Newest, []string{"INM", `a b`, "IMS", timeAfter}, nil, nil},
+		// Text of an If-Match that is no tag of ours equals none; * may stand in a list.
+		{Newest, []string{"IM", timeSame}, nil, storageerr.ConditionNotMet},
+		{Newest, []string{"IM", "tag, " + timeSame}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", "null, null"}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", "NULL"}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", "tag" + "invalid"}, nil, storageerr.ConditionNotMet},
@@ -110,10 +114,11 @@ func TestReadConditions(t *testing.T) {
 		{Newest, []string{"IM", `"*"`}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", "*", "INM", "tag"}, nil, storageerr.NotModified},
 		{Version20120212, []string{"IM", "*,abc"}, storageerr.MultipleConditions, nil},
-		{Newest, []string{"INM", `*, "a"`}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"INM", "*", "INM", "*"}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", `*, "a"`}, storageerr.UnsatisfiableCondition, nil},
+		{Newest, []string{"INM", "*", "INM", "*"}, storageerr.UnsatisfiableCondition, nil},
 		{Newest, []string{"IUS", timeSame, "IUS", timeSame}, storageerr.InvalidHeaderValue, nil},
-		{Newest, []string{"IMS", "null", "IMS", "null"}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"IMS", "null", "IMS", timeAfter}, nil, storageerr.NotModified},
+		{Newest, []string{"IMS", timeAfter, "IMS", "x"}, nil, storageerr.NotModified},
 		{Newest, []string{"IMS", timeSame + ", " + timeSame}, storageerr.InvalidHeaderValue, nil},
 		// What is no condition changes nothing beside one that is.
 		{Newest, []string{"IM", "null", "INM", "tag"}, nil, storageerr.NotModified},
@@ -137,36 +142,38 @@ func TestReadConditions(t *testing.T) {
 	}
 }
 
-// A read ignores what is no condition: a date that cannot be parsed (RFC 9110 13.1.3, 13.1.4), and what is unset. A write ignores
-// what is unset, but for If-Match, and refuses a date that it cannot parse: it would lose its condition.
+// What is no condition is ignored by reads and writes: what is empty or null, and a date that cannot be parsed
+// (RFC 9110 13.1.3, 13.1.4), once or more often, whatever stands beside it.
 func TestNoConditions(t *testing.T) {
-	for _, value := range []string{
-		"", "null", "undefined", "0", "yesterday", "2026-01-02T12:00:00Z", "Fri, 02 Jan 2026 12:00:00", "Fri, 02 Jan 2026 12:00:00 CET",
-		"Fri, 32 Jan 2026 12:00:00 GMT",
+	all := []string{headerIfMatch, headerIfNoneMatch, headerIfModifiedSince, headerIfUnmodifiedSince}
+	for value, names := range map[string][]string{
+		"": all, " \t": all, "null": all, " null ": all, "undefined": all[2:], "0": all[2:], "yesterday": all[2:], "*": all[2:],
+		"2026-01-02T12:00:00Z": all[2:], "Fri, 02 Jan 2026 12:00:00": all[2:], "Fri, 02 Jan 2026 12:00:00 CET": all[2:],
+		"Fri, 32 Jan 2026 12:00:00 GMT": all[2:],
 	} {
-		pairs := []string{"IMS", value, "IUS", value}
-		if value == "" || value == "null" {
-			pairs = append(pairs, "IM", value, "INM", value)
-		}
-		for _, v := range []Version{Version20120212, Newest} {
-			h := conditionHeader(pairs...)
-			if c, err := ParseReadConditions(h, v); err != nil || !c.IsZero() {
-				t.Errorf("%s %q: %+v %v", v, pairs, c, err)
+		h := http.Header{}
+		for _, name := range names {
+			for range 2 {
+				h.Add(name, value)
+				for _, v := range []Version{Version20120212, Newest} {
+					if c, err := ParseReadConditions(h, v); err != nil || !c.IsZero() {
+						t.Errorf("%s, %v: %+v %v", v, h, c, err)
+					}
+				}
+				if c, err := ParseWriteConditions(h); err != nil || !c.IsZero() {
+					t.Errorf("%v: %+v %v", h, c, err)
+				}
+				if m, err := ParseTableMatch("PUT", h); err != nil || m.Sent || ParseTableNoneMatch(h).Names(blobModified) {
+					t.Errorf("%v: %+v %v", h, m, err)
+				}
 			}
 		}
-		_, err := ParseWriteConditions(conditionHeader("IUS", value))
-		_, other := ParseWriteConditions(conditionHeader("IMS", value))
-		if sent := len(pairs) == 4; errors.Is(err, storageerr.InvalidHeaderValue) != sent || errors.Is(other, storageerr.InvalidHeaderValue) != sent {
-			t.Errorf("%q of a write: %v %v", value, err, other)
-		}
-		for name, want := range map[string]bool{
-			headerIfMatch: value == "null", headerIfNoneMatch: false, headerIfModifiedSince: len(pairs) == 4, headerIfUnmodifiedSince: len(pairs) == 4,
-		} {
-			if got := HasCondition(conditionHeader(pairs...), name); got != want {
-				t.Errorf("%s of %q: %v", name, pairs, got)
+		for _, name := range all {
+			if HasCondition(h, name) {
+				t.Errorf("%s of %v", name, h)
 			}
-			if !HasCondition(http.Header{name: {value, `"x"`}}, name) {
-				t.Errorf("%s of %q and a tag is no condition", name, value)
+			if !HasCondition(http.Header{name: {value, timeSame}}, name) {
+				t.Errorf("%s of %q and a date is no condition", name, value)
 			}
 		}
 	}
@@ -197,13 +204,23 @@ func TestWriteConditions(t *testing.T) {
 		{[]string{"IM", otherTag, "IUS", timeAfter}, not, not, not},
 		{[]string{"INM", "*", "IMS", timeBefore}, exists, not, met},
 		{[]string{"INM", otherTag, "IMS", timeAfter}, met, met, met},
-		// What is unset is no condition, but for an If-Match, which does not hold.
+		// What is unset is no condition.
 		{[]string{"IUS", "null"}, met, met, met},
 		{[]string{"IMS", "null"}, met, met, met},
 		{[]string{"INM", "null"}, met, met, met},
 		{[]string{"INM", ""}, met, met, met},
-		{[]string{"IM", "null"}, not, not, not},
-		{[]string{"IM", ""}, not, not, not},
+		{[]string{"IM", "null"}, met, met, met},
+		{[]string{"IM", ""}, met, met, met},
+		{[]string{"IUS", "yesterday"}, met, met, met},
+		{[]string{"IM", "null", "IUS", timeBefore}, not, not, met},
+		{[]string{"IM", "null", "INM", "*"}, exists, not, met},
+		{[]string{"INM", "*", "IMS", "x", "IUS", "x"}, exists, not, met},
+		// Text that is no list of tags equals none.
+		{[]string{"IM", timeSame}, not, not, not},
+		{[]string{"IM", "tag, a b"}, not, not, not},
+		{[]string{"IM", `"a`}, not, not, not},
+		{[]string{"INM", "not a date"}, met, met, met},
+		{[]string{"INM", timeSame}, met, met, met},
 		{[]string{"IM", "tag", "INM", "null", "IMS", "null", "IUS", ""}, met, met, not},
 		{[]string{"INM", "*", "IUS", "null"}, exists, not, met},
 	}
@@ -233,6 +250,8 @@ func TestWriteConditions(t *testing.T) {
 		{"IM", "tag", "INM", "tag", "IMS", timeSame, "IUS", timeSame},
 		{"IM", "tag," + otherTag},
 		{"INM", "tag", "INM", otherTag},
+		{"INM", "*, a b"},
+		{"IM", "*, a b"},
 	} {
 		if _, err := ParseWriteConditions(conditionHeader(pairs...)); !errors.Is(err, storageerr.MultipleConditions) {
 			t.Errorf("%q: %v, want MultipleConditions", pairs, err)
@@ -259,11 +278,13 @@ func TestTableMatch(t *testing.T) {
 		{"DELETE", `W/"%zz"`, "-", false, true, false, false, false},
 		{"PUT", `"abc"`, "-", true, false, false, false, false},
 		{"PUT", `abc`, "-", true, false, false, false, false},
-		{"PUT", ``, "-", true, false, false, false, false},
-		{"PUT", `null`, "-", true, false, false, false, false},
+		{"PUT", ``, "-", false, false, false, true, true},
+		{"PUT", `null`, "-", false, false, false, true, true},
+		{"PUT", `null`, tag, true, false, false, false, false},
+		{"MERGE", `null`, tag, false, false, false, true, true},
 		{"DELETE", tag, "null", false, true, false, true, false},
 		{"PUT", "-", "", false, false, false, true, true},
-		{"PUT", "null", "null", true, false, false, false, false},
+		{"PUT", "null", "null", false, false, false, true, true},
 		{"PUT", `W/"a`, "-", true, false, false, false, false},
 		{"PUT", `W/`, "-", true, false, false, false, false},
 		{"PUT", tag + ", " + tag, "-", true, false, false, false, false},

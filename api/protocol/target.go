@@ -101,16 +101,37 @@ func (t *Target) SignedAs() geo.Account {
 	return t.Account
 }
 
-// Admits reports whether the host of a URI in the request's body may be that of its account. Behind a proxy a client
-// knows other names than the server, so only one of the form {account}.{service}.{zone} is looked at, under any zone:
-// with another account or service it names what the request does not address.
-func (t Target) Admits(host string) bool {
-	label, s, _ := cutHost(host)
-	if s == 0 || strings.Contains(t.Base, "://"+host+"/") {
-		return true
+// CutAccount takes the host, empty for none, and the path, without its first slash, of a URI in the request's body. It
+// returns the path after the account, which only path style has in it. own is false for a URI that names what the request
+// does not address: see Admits.
+func (t Target) CutAccount(host, path string) (rest string, own bool) {
+	segment, after, more := strings.Cut(path, "/")
+	if account, _ := geo.SplitSecondary(segment); t.PathStyle && more && account == t.SignedAs() {
+		return after, t.Admits(host) && t.owns(segment)
 	}
-	account, _ := geo.SplitSecondary(label)
-	return s == t.Service && account == t.SignedAs()
+	return path, t.Admits(host)
+}
+
+// Admits reports whether the host of a URI in the request's body may be that of its account. Behind a proxy a client
+// knows other names than the server, so only one of the form {account}.{service}.{zone} is looked at, under any zone and
+// with any labels between account and service, as private links have: with another account or service it names what the
+// request does not address.
+func (t Target) Admits(host string) bool {
+	if !usableHost(host) {
+		return false
+	}
+	label, s, under := cutHost(host)
+	for s == 0 && under != "" {
+		_, s, under = cutHost(label + "." + string(under))
+	}
+	return s == 0 || strings.Contains(t.Base, "://"+host+"/") || s == t.Service && t.owns(label)
+}
+
+// owns reports whether a label in the request's body names the addressed account. A client may send to the secondary
+// what it has written for the primary. The other way round is refused: what names the secondary is no write.
+func (t Target) owns(label string) bool {
+	account, secondary := geo.SplitSecondary(label)
+	return account == t.SignedAs() && (t.Secondary || !secondary)
 }
 
 // cutAbsolute splits http(s)://authority[/path][?query]. rest may be empty.

@@ -199,12 +199,22 @@ func TestTargetAdmits(t *testing.T) {
 	for uri, hosts := range map[string]map[string]bool{
 		"http://acct.table.zone/": {
 			"": true, "h": true, "127.0.0.1:10002": true, "[::1]:10002": true, "data.example.com": true, "acct.table.core.windows.net": true,
-			"ACCT-secondary.Table.x.:443": true, "acct.tables.core.windows.net": true, ".table.x": true,
+			"ACCT.Table.x.:443": true, "acct.tables.core.windows.net": true, ".table.x": true, "tables.core.windows.net": true,
 			"other.table.zone": false, "other.table.core.windows.net:443": false, "acct.blob.zone": false, "acct.queue.localhost:10001": false,
 			"other-secondary.table.localhost": false, "acct-drill.table.zone": false, "other.table": false,
+			// The secondary is another account to a write.
+			"acct-secondary.table.zone": false, "ACCT-Secondary.Table.x.:443": false,
+			// Labels may stand before the service.
+			"acct.z12.table.zone": true, "acct.z12.privatelink.table.core.windows.net": true, "other.z12.table.core.windows.net": false,
+			"other.privatelink.table.core.windows.net.:443": false, "other.a.b.c.Table.zone": false, "acct.z12.blob.zone": false,
+			"acct-secondary.z12.table.zone": false, "acct.z12.queue.table.zone": false, "acct.acct.blob.table.zone": false,
+			// What is before an @ is no host.
+			"acct.table.zone@other.table.zone": false, "acct.table.zone#other": false, "acct.table.zone?": false, "a,b": false,
 		},
 		"http://proxy.table.corp:8080/acct/": {"proxy.table.corp:8080": true, "proxy.table.corp": false, "acct.table.x": true},
+		"http://127.0.0.1/acct/":             {"acct.table.x": true, "acct-secondary.table.x": false},
 		"http://127.0.0.1/acct-secondary/":   {"acct.table.x": true, "acct-secondary.table.x": true, "other.table.x": false},
+		"http://acct-secondary.table.zone/":  {"acct.table.zone": true, "acct-secondary.table.x": true, "acct-secondary.z1.table.x": true},
 		"http://acct-drill.table.zone/":      {"acct-drill.table.zone": true, "acct.table.zone": false},
 	} {
 		target, err := ParseTarget(geo.Table, "http", "", uri, "zone")
@@ -214,6 +224,34 @@ func TestTargetAdmits(t *testing.T) {
 		for host, want := range hosts {
 			if target.Admits(host) != want {
 				t.Errorf("%s admits %q: want %v", uri, host, want)
+			}
+		}
+	}
+}
+
+// In path style the account is cut from the path of a URI in a body, and the secondary's name is none for a request to the
+// primary. In host style the path has no account.
+func TestCutAccount(t *testing.T) {
+	for uri, paths := range map[string]map[string]string{
+		"http://127.0.0.1/acct/": {
+			"acct/T": "T", "T": "T", "acct": "acct", "acct/": "", "": "", "acct/acct/T": "acct/T", "other/T": "other/T",
+			"acct-drill/T": "acct-drill/T", "acct-secondary/T": "refused", "acct-secondary/": "refused",
+		},
+		"http://127.0.0.1/acct-secondary/": {"acct/T": "T", "acct-secondary/T": "T", "other-secondary/T": "other-secondary/T"},
+		"http://127.0.0.1/acct-drill/":     {"acct-drill/T": "T", "acct/T": "acct/T"},
+		"http://acct.table.zone/":          {"acct/T": "acct/T", "T": "T", "acct-secondary/T": "acct-secondary/T"},
+	} {
+		target, err := ParseTarget(geo.Table, "http", "", uri, "zone")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range paths {
+			rest, own := target.CutAccount("", path)
+			if own != (want != "refused") || own && rest != want {
+				t.Errorf("%s, %q: %q, %v", uri, path, rest, own)
+			}
+			if _, own := target.CutAccount("other.z1.table.zone", path); own {
+				t.Errorf("%s owns %q of another account", uri, path)
 			}
 		}
 	}

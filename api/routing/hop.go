@@ -21,7 +21,7 @@ type hop struct {
 	// mark is the header that shows the receiver how the request came.
 	mark string
 	// refusal is the header of an answer by which the other front end leaves the
-	// request to another. Empty: every answer is final. With it a body is sent when the
+	// request to another. Empty, which no header is: every answer is final. With it a body is sent when the
 	// other front end asks for it, so that it can be sent elsewhere.
 	refusal string
 	// epoch is the highest one of the account that the sender knows of; zero if it knows none.
@@ -75,7 +75,7 @@ func (f *Forwarder) send(q Request, addr string, h hop) error {
 	if h.answered != nil {
 		h.answered(resp.Header)
 	}
-	if h.refusal != "" && resp.Header.Get(h.refusal) != "" && body.withdraw() {
+	if resp.Header.Get(h.refusal) != "" && body.withdraw() {
 		_, _ = io.CopyN(io.Discard, resp.Body, relayBytes) // So that the connection is kept.
 		return errRefused
 	}

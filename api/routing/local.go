@@ -37,9 +37,7 @@ func (g *Gateway) call(q Request, l geo.Location, h hop) (here bool, err error) 
 	if !g.local(l, q.Service, a, r) {
 		return false, nil
 	}
-	if !a.begun && !a.refused {
-		a.WriteHeader(http.StatusOK) // As net/http does.
-	}
+	a.WriteHeader(http.StatusOK) // As net/http does.
 	if a.refused {
 		return true, errRefused
 	}
@@ -70,12 +68,15 @@ type localAnswer struct {
 // Header implements http.ResponseWriter.
 func (a *localAnswer) Header() http.Header { return a.header }
 
-// WriteHeader implements http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter. Only the first call has an effect.
 func (a *localAnswer) WriteHeader(status int) {
+	if a.begun || a.refused {
+		return
+	}
 	if a.hop.answered != nil {
 		a.hop.answered(a.header)
 	}
-	if a.hop.refusal != "" && a.header.Get(a.hop.refusal) != "" && protocol.Received(a.to.R) == 0 {
+	if a.header.Get(a.hop.refusal) != "" && protocol.Received(a.to.R) == 0 {
 		a.refused = true
 		return
 	}
@@ -91,9 +92,7 @@ func (a *localAnswer) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (a *localAnswer) Write(p []byte) (int, error) {
-	if !a.begun && !a.refused {
-		a.WriteHeader(http.StatusOK)
-	}
+	a.WriteHeader(http.StatusOK)
 	if a.refused {
 		return len(p), nil
 	}

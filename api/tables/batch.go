@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"antipode/api/operation"
 	"antipode/api/protocol"
@@ -118,8 +119,9 @@ func (b *batch) take(r *wire.BatchRequest, p *part) error {
 	if r.ChangeSet == 0 && (b.requests > 0 || r.Method != http.MethodGet) || b.query != nil {
 		return storageerr.InvalidInput // Either one change set or one query.
 	}
-	host, path, rawQuery := wire.CutBatchURI(r.URI, string(b.r.SignedAs()), b.r.PathStyle)
-	if !b.r.Admits(host) {
+	host, path, rawQuery := wire.CutBatchURI(r.URI)
+	path, own := b.r.CutAccount(host, path)
+	if !own || !b.r.Admits(strings.Join(r.Header["Host"], ",")) {
 		return storageerr.InvalidInput // Of another account.
 	}
 	query, err := protocol.ParseQuery(rawQuery)

@@ -66,6 +66,8 @@ func (r *rig) parts(a received) (parts []string) {
 	require.True(r.t, strings.HasPrefix(a.body, "--batchresponse_"+id+"\r\n"), a.body)
 	require.True(r.t, strings.HasSuffix(a.body, "\r\n--batchresponse_"+id+"--\r\n"), a.body)
 	require.NotContains(r.t, strings.ReplaceAll(a.body, "\r\n", ""), "\n")
+	closed := regexp.MustCompile(`\r\n--changesetresponse_[0-9a-f-]{36}--\r\n`).FindAllString(a.body, -1)
+	require.Len(r.t, closed, strings.Count(a.body, "boundary=changesetresponse_"), a.body)
 	for _, p := range strings.Split(a.body, "Content-Transfer-Encoding: binary\r\n\r\n")[1:] {
 		head, body, _ := strings.Cut(p, "\r\n\r\n")
 		status := strings.TrimPrefix(head[:len("HTTP/1.1 200")], "HTTP/1.1 ")
@@ -161,6 +163,7 @@ func TestBatchFailures(t *testing.T) {
 		"300":               {set(ops(300)...), "400 InvalidInput 99:The batch request operation exceeds the maximum 100 changes per change set."},
 		"bad key":           {set(insert("p", "a", "x"), insert("p", "a#b", "x")), "400 OutOfRangeInput 1:The 'RowKey' parameter of value 'a#b' is out of range."},
 		"bad key in URI":    {set(op("PUT", key("p", "a%23"), `{}`)), "400 OutOfRangeInput 0:One of the request inputs is out of range."},
+		"two faults":        {set(op("PUT", key("p", "a%23"), `{}`), op("PUT", "tbl(PartitionKey='p')", `{}`)), "400 OutOfRangeInput 0:One of the request inputs is out of range."},
 		"bad predicate":     {set(op("PUT", "tbl(PartitionKey='p')", `{}`)), "400 InvalidInput 0:Bad Request - Error in query syntax."},
 		"no RowKey":         {set(op("POST", "tbl", `{"PartitionKey":"p"}`)), "400 PropertiesNeedValue 0:The values are not specified for all properties in the entity."},
 		"bad JSON":          {set(insert("p", "a", "x"), op("POST", "tbl", `{"PartitionKey":`)), "400 InvalidInput 1:One of the request inputs is not valid."},
@@ -185,7 +188,9 @@ func TestBatchFailures(t *testing.T) {
 		"query, no table":   {single(op("GET", "nosuch(PartitionKey='p',RowKey='r')", "")), "404 TableNotFound 0:The table specified does not exist."},
 		"query, bad filter": {single(op("GET", "tbl?$filter=a+b", "")), "400 InvalidInput 0:Syntax error at position 3 in 'a b'."},
 	} {
-		require.Equal(t, []string{tc.want}, r.parts(r.batch(tc.body+end)), name)
+		a := r.batch(tc.body + end)
+		require.Equal(t, []string{tc.want}, r.parts(a), name)
+		require.Equal(t, strings.Contains(tc.body, "boundary=c"), strings.Contains(a.body, "changesetresponse_"), name)
 		require.Equal(t, []string{"p/there=old"}, r.rows("tbl"), name)
 		require.Empty(t, r.rows("other"), name)
 		require.Equal(t, heads, r.heads(), name)

@@ -206,37 +206,46 @@ func TestMergeLimits(t *testing.T) {
 	require.Equal(t, before, r.do(http.MethodGet, "/acct/"+key("p", "large"), "").header.Get("ETag"))
 }
 
-// An If-Match without a tag refuses the write, alone and in a batch: it neither becomes an upsert nor "any version"
-// (docs/protocol/table.md 10.2). Other headers that are no condition are ignored.
+// What is no condition is ignored, alone and in a batch: without an If-Match, PUT and MERGE are upserts and a deletion is
+// refused, and one in a batch is of any version (docs/protocol/table.md 9.7, 9.8, 10.2).
 func TestNoConditions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	there := key("p", "there")
-	require.Equal(t, "201", r.outcome(r.do(http.MethodPost, "/acct/tbl", `{"PartitionKey":"p","RowKey":"there","x":1}`)))
-	before := r.state()
 	const empty = " " // As it is sent: the rig leaves out a header without a value.
+	const missing = "400 MissingRequiredHeader A required HTTP header was not specified."
 	for _, value := range []string{empty, "null", "undefined"} {
-		fault := "The etag value '" + strings.TrimSpace(value) + "' specified in one of the request headers is not valid. " +
-			"Please make sure only one etag value is specified and is valid."
-		for _, at := range []string{there, key("p", "none")} {
-			for _, method := range []string{http.MethodPut, "MERGE", "PATCH", http.MethodDelete} {
-				require.Equal(t, "400 InvalidInput "+fault, r.outcome(r.do(method, "/acct/"+at, `{"x":2}`, "If-Match", value)), "%s %q", method, value)
-				parts := r.parts(r.batch(set(op(method, at, `{"x":2}`, "If-Match: "+value)) + end))
-				require.Equal(t, []string{"400 InvalidInput 0:" + fault}, parts, "%s %q", method, value)
+		none := []string{"If-Match", value, "If-None-Match", value, "If-Modified-Since", value, "If-Unmodified-Since", value}
+		if value == "undefined" { // A tag without its quotes, but no date.
+			for _, method := range []string{http.MethodPut, "MERGE", http.MethodDelete} {
+				got := r.outcome(r.do(method, "/acct/"+there, `{"x":2}`, none[:2]...))
+				require.Contains(t, got, "400 InvalidInput The etag value 'undefined' specified", method)
 			}
+			none = none[4:]
 		}
-	}
-	require.Equal(t, before, r.state())
-	tag := r.do(http.MethodGet, "/acct/"+there, "").header.Get("ETag")
-	for _, value := range []string{empty, "null"} {
-		none := []string{"If-None-Match", value, "If-Modified-Since", value, "If-Unmodified-Since", value}
-		require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/"+there, "", append(none, "If-Match", value)...).status)
-		require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/tbl()", "", append(none, "If-Match", value)...).status)
-		a := r.do(http.MethodPut, "/acct/"+there, `{"x":2}`, append(none, "If-Match", tag)...)
-		require.Equal(t, "204", r.outcome(a))
+		lines := make([]string, 0, len(none)/2)
+		for i := 0; i < len(none); i += 2 {
+			lines = append(lines, none[i]+": "+none[i+1])
+		}
+		for _, method := range []string{http.MethodPut, "MERGE", "PATCH"} {
+			for _, at := range []string{there, key("p", "new"+method)} {
+				require.Equal(t, "204", r.outcome(r.do(method, "/acct/"+at, `{"x":2}`, none...)), "%s %q", method, value)
+				require.Equal(t, []string{"204"}, r.parts(r.batch(set(op(method, at, `{"x":2}`, lines...))+end)), "%s %q", method, value)
+				require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/"+at, "", none...).status)
+				require.Equal(t, missing, r.outcome(r.do(http.MethodDelete, "/acct/"+at, "", none...)), "%q", value)
+				require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/"+at, "").status, "nothing was deleted")
+				require.Equal(t, []string{"204"}, r.parts(r.batch(set(op(http.MethodDelete, at, "", lines...))+end)), "%q", value)
+			}
+			old := r.do(method, "/acct/"+there, `{"x":2}`, append(none, "x-ms-version", "2009-09-19")...)
+			require.Equal(t, missing, r.outcome(old), "before upserts")
+		}
+		require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/acct/tbl()", "", none...).status)
+		require.Equal(t, "201", r.outcome(r.do(http.MethodPost, "/acct/tbl", `{"PartitionKey":"p","RowKey":"there"}`, none...)))
+		// Beside a condition they change nothing.
+		tag := r.do(http.MethodGet, "/acct/"+there, "").header.Get("ETag")
+		require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+there, `{"x":2}`, append(none, "If-Match", tag)...)))
 		require.Equal(t, "412", r.outcome(r.do(http.MethodPut, "/acct/"+there, `{"x":2}`, append(none, "If-Match", tag)...))[:3])
-		tag = a.header.Get("ETag")
-		require.Equal(t, "204", r.outcome(r.do(http.MethodPut, "/acct/"+key("p", "new"+strings.TrimSpace(value)), `{"x":2}`, none...)), "an upsert")
+		require.Equal(t, "204", r.outcome(r.do(http.MethodDelete, "/acct/"+there, "", append(none, "If-Match", "*")...)))
 	}
 }
 

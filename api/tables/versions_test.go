@@ -316,6 +316,21 @@ func TestMixedBatch(t *testing.T) {
 	a = send("2019-02-02", atom("5", ""))
 	require.Contains(t, a.body, `"message":{"lang":"en-US","value":"0:Atom format is not supported.`)
 	require.Equal(t, []string{"p/1=atom", "p/2=json", "p/3=atom", "p/4=quiet"}, r.rows("tbl"))
+	// An error has the format of its part, whatever was sent.
+	for _, there := range []struct{ request, want string }{
+		{atom("1", ""), "0:The specified entity already exists."},
+		{op("DELETE", key("p", "none"), ""), "0:The specified resource does not exist."},
+	} {
+		for accept, message := range map[string]string{
+			"application/atom+xml": `<message xml:lang="en-US">`, "application/json": `"message":{"lang":"en-US","value":"`,
+		} {
+			a = send("2013-08-15", strings.Replace(there.request, "HTTP/1.1\r\n", "HTTP/1.1\r\nAccept: "+accept+"\r\n", 1))
+			require.Contains(t, a.body, message+there.want)
+		}
+	}
+	for _, none := range []string{op("PUT", "tbl", "{}", "Accept: application/json;odata=nometadata"), op("PUT", "tbl?$format=application/json;odata=nometadata", "{}")} {
+		require.Contains(t, send("2019-02-02", none).body, "Content-Type: application/json;odata=nometadata;streaming=true;charset=utf-8\r\n\r\n{")
+	}
 }
 
 // The batch of one query in Atom: the answer of the query by itself (13.4, A.68).

@@ -356,11 +356,10 @@ func (b *BatchReader) text() (string, bool) {
 }
 
 // CutBatchURI cuts the URI of a request in a batch into its host, empty where it is relative, the
-// path after the account and the raw query. The scheme is not looked at, and whether the host is
-// the outer request's is the caller's question, since behind a proxy both differ; the account is
-// the outer request's, and in path style its segment is dropped. Blanks outside of quotes are
-// dropped too: samples have them after a comma.
-func CutBatchURI(uri, account string, pathStyle bool) (host, path, query string) {
+// path without its first slash and the raw query. The scheme is not looked at, and whose the host
+// and the path are is the caller's question. Blanks outside of quotes are dropped: samples have
+// them after a comma.
+func CutBatchURI(uri string) (host, path, query string) {
 	uri = withoutBlanks(uri)
 	if scheme, rest, ok := strings.Cut(uri, "://"); ok && headerName(scheme) && !strings.Contains(scheme, "'") {
 		slash := strings.IndexByte(rest, '/')
@@ -370,11 +369,7 @@ func CutBatchURI(uri, account string, pathStyle bool) (host, path, query string)
 		host, uri = rest[:slash], rest[slash:]
 	}
 	path, query, _ = strings.Cut(uri, "?")
-	path = strings.TrimPrefix(path, "/")
-	if first, rest, more := strings.Cut(path, "/"); pathStyle && more && strings.TrimSuffix(first, "-secondary") == account {
-		path = rest
-	}
-	return host, path, query
+	return host, strings.TrimPrefix(path, "/"), query
 }
 
 // withoutBlanks drops blanks outside of single quotes, raw or as %27.

@@ -139,8 +139,8 @@ func TestBatchOfBlobs(t *testing.T) {
 		{Method: http.MethodDelete, URI: "/acct/c/a%20b", Header: header, ContentID: "0"},
 		{Method: http.MethodDelete, URI: "/acct/c/b?snapshot=x", Header: header, ContentID: "1"},
 	}, all)
-	_, path, query := CutBatchURI(all[1].URI, "acct", true)
-	require.Equal(t, []string{"c/b", "snapshot=x"}, []string{path, query})
+	_, path, query := CutBatchURI(all[1].URI)
+	require.Equal(t, []string{"acct/c/b", "snapshot=x"}, []string{path, query})
 }
 
 // What is no batch is InvalidInput, whatever was read before (13.7); an error of the
@@ -221,28 +221,24 @@ func TestBatchReaderMemory(t *testing.T) {
 
 // The forms of 13.3.
 func TestCutBatchURI(t *testing.T) {
-	for _, tc := range []struct{ uri, path, query string }{
-		{"http://acct.table.example.net/T(PartitionKey='a',RowKey='b')", "T(PartitionKey='a',RowKey='b')", ""},
-		{"https://127.0.0.1:10002/acct/T?$format=json", "T", "$format=json"},
-		{"http://127.0.0.1:10002/acct-secondary/T()?a=b?c", "T()", "a=b?c"},
-		{"http:// host/T(PartitionKey='a b', RowKey='c')", "T(PartitionKey='a b',RowKey='c')", ""},
-		{"T(PartitionKey=%27a b%27, RowKey='c''d e')", "T(PartitionKey=%27a b%27,RowKey='c''d e')", ""},
-		{"/acct/T", "T", ""},
-		{"/T", "T", ""},
-		{"T", "T", ""},
-		{"acct/T", "T", ""},
-		{"/acct", "acct", ""},
-		{"http://host", "", ""},
-		{"http://host/acct/", "", ""},
-		{"T(PartitionKey='http://x',RowKey='')", "T(PartitionKey='http://x',RowKey='')", ""},
-		{"/other/T", "other/T", ""},
+	for _, tc := range []struct{ uri, host, path, query string }{
+		{"http://acct.table.example.net/T(PartitionKey='a',RowKey='b')", "acct.table.example.net", "T(PartitionKey='a',RowKey='b')", ""},
+		{"https://127.0.0.1:10002/acct/T?$format=json", "127.0.0.1:10002", "acct/T", "$format=json"},
+		{"http://127.0.0.1:10002/acct-secondary/T()?a=b?c", "127.0.0.1:10002", "acct-secondary/T()", "a=b?c"},
+		{"http:// host/T(PartitionKey='a b', RowKey='c')", "host", "T(PartitionKey='a b',RowKey='c')", ""},
+		{"T(PartitionKey=%27a b%27, RowKey='c''d e')", "", "T(PartitionKey=%27a b%27,RowKey='c''d e')", ""},
+		{"/acct/T", "", "acct/T", ""},
+		{"/T", "", "T", ""},
+		{"T", "", "T", ""},
+		{"//host/T", "", "/host/T", ""},
+		{"http://host", "host", "", ""},
+		{"http://me@host?a=b", "me@host?a=b", "", ""},
+		{"http://host/acct/", "host", "acct/", ""},
+		{"T(PartitionKey='http://x',RowKey='')", "", "T(PartitionKey='http://x',RowKey='')", ""},
 	} {
-		if _, path, query := CutBatchURI(tc.uri, "acct", true); path != tc.path || query != tc.query {
-			t.Errorf("%s: %q, %q", tc.uri, path, query)
+		if host, path, query := CutBatchURI(tc.uri); host != tc.host || path != tc.path || query != tc.query {
+			t.Errorf("%s: %q, %q, %q", tc.uri, host, path, query)
 		}
-	}
-	if host, path, _ := CutBatchURI("http://acct.host:1/acct/T", "acct", false); host != "acct.host:1" || path != "acct/T" {
-		t.Errorf("host style: %q, %q", host, path)
 	}
 }
 
@@ -299,7 +295,7 @@ func FuzzBatchReader(f *testing.F) {
 			if r.ContentID != "" {
 				all[i].Header.Set("Content-Id", r.ContentID)
 			}
-			CutBatchURI(r.URI, "acct", true)
+			CutBatchURI(r.URI)
 		}
 		if len(all) == 0 || size > len(body) {
 			t.Fatalf("%d requests of %d bytes from %d", len(all), size, len(body))
@@ -317,12 +313,12 @@ func FuzzBatchReader(f *testing.F) {
 // The URI of a request in a batch is cut without losing or adding a byte of its path,
 // and any boundary is one that a line can hold.
 func FuzzBatchHead(f *testing.F) {
-	f.Add("http://host/acct/T(PartitionKey='a b', RowKey='c')?$format=json", "multipart/mixed; boundary=b", true)
-	f.Add("T()", `multipart/mixed; charset=x; boundary="(b)"`, false)
-	f.Add("??", "", false)
-	f.Add("https:///x", "multipart/mixed;boundary= ", true)
-	f.Fuzz(func(t *testing.T, uri, contentType string, pathStyle bool) {
-		host, path, query := CutBatchURI(uri, "acct", pathStyle)
+	f.Add("http://host/acct/T(PartitionKey='a b', RowKey='c')?$format=json", "multipart/mixed; boundary=b")
+	f.Add("T()", `multipart/mixed; charset=x; boundary="(b)"`)
+	f.Add("??", "")
+	f.Add("https:///x", "multipart/mixed;boundary= ")
+	f.Fuzz(func(t *testing.T, uri, contentType string) {
+		host, path, query := CutBatchURI(uri)
 		require.LessOrEqual(t, len(host)+len(path)+len(query), len(uri))
 		if !strings.ContainsAny(uri, " \t") {
 			whole, end := path, strings.TrimSuffix(uri, "?")
