@@ -11,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // stopWait is how long a process may take to drain and stop before it is killed.
@@ -42,9 +40,11 @@ func record(dir string, pid int, started string) (err error) {
 }
 
 func inodeOf(f *os.File) (uint64, error) {
-	var is unix.Stat_t
-	err := unix.Fstat(int(f.Fd()), &is)
-	return is.Ino, err
+	is, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return is.Sys().(*syscall.Stat_t).Ino, nil
 }
 
 // launch starts a process that does not run, and records which process it is.
