@@ -23,7 +23,7 @@ func TestOrderOfChecks(t *testing.T) {
 		unbuilt    = fault{"x-ms-if-tags", "a='b'", "UnsupportedHeader"}
 		refused    = fault{"If-Match", "*", "ConditionHeadersNotSupported"}
 		lease      = fault{"x-ms-lease-id", "x", "InvalidHeaderValue"}
-		date       = fault{"If-Modified-Since", "x GMT, x GMT", "InvalidHeaderValue"}
+		date       = fault{"If-Modified-Since", "null, Sun, 06 Nov 1994 08:49:37 GMT", "InvalidHeaderValue"}
 		tag        = fault{"If-None-Match", "*", "UnsatisfiableCondition"}
 		tier       = fault{"x-ms-access-tier", "x", "InvalidHeaderValue"}
 		metadata   = fault{"x-ms-meta-", "v", "EmptyMetadataKey"}

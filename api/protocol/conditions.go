@@ -34,7 +34,7 @@ type tagList struct {
 	sent bool
 	// any is the value *, also as one of a list.
 	any bool
-	// tags are without quotes, in the order sent. Text that is no list of tags is one of
+	// tags are without quotes, in the order sent. Text that is no tag is one of
 	// them, as it is: it equals none.
 	tags []string
 }
@@ -47,9 +47,9 @@ type instant struct {
 }
 
 // ParseReadConditions reads the conditions of a GET or HEAD (protocol/blob.md 16.3).
-// Several dates in one header are 400 InvalidHeaderValue; text that is no tag of this
-// service equals none. If-None-Match: * is 400 UnsatisfiableCondition since 2016-05-31,
-// and mixes that versions before 2013-08-15 do not know are 400
+// Several dates in one header are 400 InvalidHeaderValue, and so is text in If-None-Match that
+// is no tag; in If-Match it equals none. If-None-Match: * is 400 UnsatisfiableCondition since
+// 2016-05-31, and mixes that versions before 2013-08-15 do not know are 400
 // MultipleConditionHeadersNotSupported.
 func ParseReadConditions(h http.Header, v Version) (Conditions, error) {
 	c, err := parseConditions(h)
@@ -174,7 +174,11 @@ func seconds(ts geo.Timestamp) int64 { return int64(ts / geo.TicksPerSecond) }
 func parseConditions(h http.Header) (c Conditions, err error) {
 	// A weak tag comes from a proxy that changed the encoding. It may answer "you
 	// have this one already", but never admits a write.
-	c.match, c.noneMatch = parseTags(h, headerIfMatch, false), parseTags(h, headerIfNoneMatch, true)
+	c.match, _ = parseTags(h, headerIfMatch, false)
+	var ok bool
+	if c.noneMatch, ok = parseTags(h, headerIfNoneMatch, true); !ok {
+		return Conditions{}, wire.BadHeader(headerIfNoneMatch, h[headerIfNoneMatch]...)
+	}
 	if c.modifiedSince, err = parseInstant(h, headerIfModifiedSince); err != nil {
 		return Conditions{}, err
 	}
@@ -208,8 +212,17 @@ func conditionsIn(h http.Header, name string) []string {
 	return slices.DeleteFunc(slices.Clone(values), ignored)
 }
 
-// severalDates reports whether a value is a list of dates, which is refused and not ignored.
-func severalDates(value string) bool { return strings.Contains(value, "GMT,") }
+// severalDates reports whether a value is a list with a date in it, which is refused and not ignored: a proxy makes one of
+// two headers.
+func severalDates(value string) bool {
+	before, after, list := strings.Cut(value, ",")
+	if !list {
+		return false
+	}
+	_, first := wire.ParseHTTPTime(strings.Trim(before, " \t"))
+	_, second := wire.ParseHTTPTime(strings.Trim(after, " \t"))
+	return first || second || strings.Contains(after, ",") // A date has one comma at most.
+}
 
 // parseInstant reads the date of a header. Several are an error, also in one line.
 func parseInstant(h http.Header, name string) (instant, error) {
@@ -224,30 +237,30 @@ func parseInstant(h http.Header, name string) (instant, error) {
 	return instant{sent: true, unix: t.Unix()}, nil
 }
 
-// parseTags reads If-Match or If-None-Match: a comma list of quoted or bare tags and *. A W/"tag" stands for the tag if
-// weakEqual, and else keeps its W/ and so equals none. A list with text that is no tag, as a date has it, is one tag that
-// equals none.
-func parseTags(h http.Header, name string, weakEqual bool) tagList {
+// parseTags reads If-Match or If-None-Match: a comma list of quoted or bare tags and *, in which empty members count for
+// nothing (RFC 9110 5.6.1). A W/"tag" stands for the tag if weakEqual, and else keeps its W/ and so equals none. With text that is
+// no tag, as a date has it, a list is one tag that equals none; ok reports that there is no such text.
+func parseTags(h http.Header, name string, weakEqual bool) (l tagList, ok bool) {
 	values := conditionsIn(h, name)
-	l := tagList{sent: len(values) > 0}
+	l, ok = tagList{sent: len(values) > 0}, true
 	for _, rest := range values {
 		for more := true; more; {
 			item, tail, comma := strings.Cut(rest, ",")
-			if strings.Trim(item, " \t") == "*" {
-				l.any = true
+			if item = strings.Trim(item, " \t"); item == "" || item == "*" {
+				l.any = l.any || item == "*"
 				rest, more = tail, comma
 				continue
 			}
-			tag, after, comma, ok := cutTag(rest, weakEqual)
-			if !ok && strings.Trim(rest, " \t") != "" {
-				l.tags = []string{rest}
-				return l
+			tag, after, comma, isTag := cutTag(rest, weakEqual)
+			if !isTag { // A date has a comma, and what is before it looks like a tag.
+				l.tags, ok = []string{rest}, false
+				break
 			}
 			l.tags = append(l.tags, tag)
 			rest, more = after, comma
 		}
 	}
-	return l
+	return l, ok
 }
 
 // cutTag cuts the first tag of a list and the comma after it; more reports that
@@ -321,7 +334,8 @@ type TableNoneMatch struct{ list tagList }
 
 // ParseTableNoneMatch reads the header (protocol/table.md 9.6). Text that is no tag names nothing.
 func ParseTableNoneMatch(h http.Header) TableNoneMatch {
-	return TableNoneMatch{parseTags(h, headerIfNoneMatch, true)}
+	list, _ := parseTags(h, headerIfNoneMatch, true)
+	return TableNoneMatch{list}
 }
 
 // Names reports whether the header names an entity's version, or any: 304. Tags compare weakly

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/storageerr"
@@ -85,16 +87,18 @@ func TestReadConditions(t *testing.T) {
 		// Ill-formed.
 		{Newest, []string{"INM", "nul"}, nil, nil},
 		{Newest, []string{"INM", "null,"}, nil, nil},
-		{Newest, []string{"INM", `"a`}, nil, nil},
-		{Newest, []string{"INM", `a"`}, nil, nil},
-		{Newest, []string{"INM", `"a"b`}, nil, nil},
+		{Newest, []string{"INM", `"a`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", `a"`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", `"a"b`}, storageerr.InvalidHeaderValue, nil},
 		{Newest, []string{"INM", `"a",`}, nil, nil},
 		{Newest, []string{"INM", `tag,`}, nil, storageerr.NotModified},
-		{Newest, []string{"INM", `W/a`}, nil, nil},
-		{Newest, []string{"INM", `not a date`}, nil, nil},
-		{Newest, []string{"INM", timeSame}, nil, nil},
-		{Newest, []string{"INM", "tag, a b"}, nil, nil},
-		{Newest, []string{"INM", `a b`, "IMS", timeAfter}, nil, nil},
+		{Newest, []string{"INM", `W/a`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", `not a date`}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", timeSame}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", "tag, a b"}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", `a b`, "IMS", timeAfter}, storageerr.InvalidHeaderValue, nil},
+		{Newest, []string{"INM", `, tag,,`}, nil, storageerr.NotModified},
+		{Newest, []string{"INM", ``, "INM", `tag`}, nil, storageerr.NotModified},
 		// Text of an If-Match that is no tag of ours equals none; * may stand in a list.
 		{Newest, []string{"IM", timeSame}, nil, storageerr.ConditionNotMet},
 		{Newest, []string{"IM", "tag, " + timeSame}, nil, storageerr.ConditionNotMet},
@@ -219,8 +223,10 @@ func TestWriteConditions(t *testing.T) {
 		{[]string{"IM", timeSame}, not, not, not},
 		{[]string{"IM", "tag, a b"}, not, not, not},
 		{[]string{"IM", `"a`}, not, not, not},
-		{[]string{"INM", "not a date"}, met, met, met},
-		{[]string{"INM", timeSame}, met, met, met},
+		{[]string{"IM", ", tag,,"}, met, met, not},
+		{[]string{"IM", "a b", "IM", ""}, not, not, not},
+		{[]string{"INM", ", *"}, exists, not, met},
+		{[]string{"IUS", "Fri, 2 Jan 2026 11:59:59 GMT"}, not, not, met},
 		{[]string{"IM", "tag", "INM", "null", "IMS", "null", "IUS", ""}, met, met, not},
 		{[]string{"INM", "*", "IUS", "null"}, exists, not, met},
 	}
@@ -250,13 +256,44 @@ func TestWriteConditions(t *testing.T) {
 		{"IM", "tag", "INM", "tag", "IMS", timeSame, "IUS", timeSame},
 		{"IM", "tag," + otherTag},
 		{"INM", "tag", "INM", otherTag},
-		{"INM", "*, a b"},
 		{"IM", "*, a b"},
 	} {
 		if _, err := ParseWriteConditions(conditionHeader(pairs...)); !errors.Is(err, storageerr.MultipleConditions) {
 			t.Errorf("%q: %v, want MultipleConditions", pairs, err)
 		}
 	}
+	for _, pairs := range [][]string{
+		{"INM", "not a date"},
+		{"INM", timeSame},
+		{"INM", "*, a b"},
+		{"INM", "a b", "INM", "*"},
+		{"INM", `tag, "a" b`},
+		{"IUS", timeSame, "IUS", timeSame},
+		{"IUS", timeSame + "," + timeSame},
+		{"IUS", timeSame + " , " + timeSame},
+		{"IUS", "null, " + timeSame},
+		{"IUS", timeSame + ", null"},
+		{"IMS", ", " + timeSame},
+		{"IUS", "Fri Jan  2 12:00:00 2026, x"},
+		{"IUS", "x,Fri Jan  2 12:00:00 2026"},
+	} {
+		h := conditionHeader(pairs...)
+		sent := h.Clone()
+		if _, err := ParseWriteConditions(h); !errors.Is(err, storageerr.InvalidHeaderValue) {
+			t.Errorf("%q: %v, want InvalidHeaderValue", pairs, err)
+		}
+		require.Equal(t, sent, h)
+	}
+}
+
+// What is ignored stays in the request, whose headers others read too.
+func TestConditionsLeaveHeaders(t *testing.T) {
+	h := http.Header{"If-Match": {"null", "a", ""}, "If-Modified-Since": {"x", timeSame}}
+	sent := h.Clone()
+	_, err := ParseReadConditions(h, Newest)
+	require.NoError(t, err)
+	require.True(t, HasCondition(h, "If-Match"))
+	require.Equal(t, sent, h)
 }
 
 // Table If-Match takes one weak tag or *, compared after percent-decoding

@@ -117,8 +117,11 @@ func (t Target) CutAccount(host, path string) (rest string, own bool) {
 // with any labels between account and service, as private links have: with another account or service it names what the
 // request does not address.
 func (t Target) Admits(host string) bool {
-	if !usableHost(host) {
+	if !usableHost(host) || strings.HasPrefix(host, ".") || strings.Contains(host, "..") {
 		return false
+	}
+	if colon := strings.LastIndexByte(host, ':'); colon >= 0 && !strings.HasSuffix(host, "]") && strings.Trim(host[colon+1:], "0123456789") != "" {
+		return false // No port: cutHost would not look at what follows.
 	}
 	label, s, under := cutHost(host)
 	for s == 0 && under != "" {

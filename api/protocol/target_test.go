@@ -199,7 +199,7 @@ func TestTargetAdmits(t *testing.T) {
 	for uri, hosts := range map[string]map[string]bool{
 		"http://acct.table.zone/": {
 			"": true, "h": true, "127.0.0.1:10002": true, "[::1]:10002": true, "data.example.com": true, "acct.table.core.windows.net": true,
-			"ACCT.Table.x.:443": true, "acct.tables.core.windows.net": true, ".table.x": true, "tables.core.windows.net": true,
+			"ACCT.Table.x.:443": true, "acct.tables.core.windows.net": true, ".table.x": false, "..other.table.x": false, ".other.table.x": false, "other:80.table.x": false, "x.other:1.table.x": false, "[::1]": true, "[::1]:80": true, "tables.core.windows.net": true,
 			"other.table.zone": false, "other.table.core.windows.net:443": false, "acct.blob.zone": false, "acct.queue.localhost:10001": false,
 			"other-secondary.table.localhost": false, "acct-drill.table.zone": false, "other.table": false,
 			// The secondary is another account to a write.

@@ -50,8 +50,8 @@ func ParseHTTPTime(s string) (t time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	layout := time.RFC850
-	if len(s) == len(http.TimeFormat) && s[3] == ',' {
-		layout = http.TimeFormat
+	if s[3] == ',' {
+		layout = "Mon, 2 Jan 2006 15:04:05 GMT" // Java's formatter writes a day below 10 with one digit.
 	}
 	t, err := time.Parse(layout, s)
 	return t.UTC(), err == nil

@@ -263,29 +263,39 @@ func TestOnlyOwnProcesses(t *testing.T) {
 	require.ErrorContains(t, err, "remove it when none runs")
 }
 
-// The process files of a copied folder name the processes of the original one, which a stop in the copy does not end. The
-// folder may move to another name while they run.
+// The process files of a copied folder name the processes of the original one, which a stop in the copy does not end, not
+// even of a copy that shares its files. The folder may move to another name while they run.
 func TestCopiedFolderEndsNothing(t *testing.T) {
 	o := Options{Dir: filepath.Join(t.TempDir(), "original")}
 	require.NoError(t, os.MkdirAll(o.folder("n"), 0o755))
-	p := exec.Command("sleep", "60")
+	p := exec.Command("sh", append([]string{"-c", "read line", "sh"}, o.args(member{name: "n", command: "node"})...)...)
+	in, err := p.StdinPipe()
+	require.NoError(t, err)
+	defer func() { _ = in.Close() }() // It is closed already.
 	require.NoError(t, p.Start())
 	started, err := startOf(p.Process.Pid)
 	require.NoError(t, err)
-	require.NoError(t, record(o.folder("n"), p.Process.Pid, started))
+	require.NoError(t, write(o.folder("n"), file{pidFile, fmt.Appendf(nil, "%d %s\n", p.Process.Pid, started)}))
 
 	copied := Options{Dir: filepath.Join(t.TempDir(), "copy")}
-	require.NoError(t, os.CopyFS(copied.Dir, os.DirFS(o.Dir)))
+	require.NoError(t, os.MkdirAll(copied.folder("n"), 0o755))
+	require.NoError(t, os.Link(filepath.Join(o.folder("n"), pidFile), filepath.Join(copied.folder("n"), pidFile)))
 	pid, err := copied.PID("n")
 	require.NoError(t, err)
 	require.Zero(t, pid)
 	require.ErrorContains(t, Stop(t.Context(), copied), "was started in another folder")
 
+	linked := Options{Dir: filepath.Join(t.TempDir(), "link")}
+	require.NoError(t, os.Symlink(o.Dir, linked.Dir))
 	moved := Options{Dir: filepath.Join(t.TempDir(), "moved")}
-	require.NoError(t, os.Rename(o.Dir, moved.Dir))
-	pid, err = moved.PID("n")
-	require.NoError(t, err)
-	require.Equal(t, p.Process.Pid, pid)
+	for i, is := range []Options{o, linked, moved} {
+		if i == 2 {
+			require.NoError(t, os.Rename(o.Dir, moved.Dir))
+		}
+		pid, err = is.PID("n")
+		require.NoError(t, err)
+		require.Equal(t, p.Process.Pid, pid)
+	}
 	require.NoError(t, Stop(t.Context(), moved))
 	require.Error(t, p.Wait(), "it was ended by a signal")
 	require.NoError(t, Stop(t.Context(), copied), "nothing runs")

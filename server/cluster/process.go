@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,30 +22,8 @@ const stopWait = 30 * time.Second
 type process struct {
 	pid     int
 	started string
-	// elsewhere: the file that names it is a copy, so that it was started in another folder.
+	// elsewhere: it has its configuration in another folder, of which this one is a copy.
 	elsewhere bool
-}
-
-// record writes which process runs in a folder. The file names its own inode, which a copy of the folder does not keep.
-func record(dir string, pid int, started string) (err error) {
-	f, err := os.OpenFile(filepath.Join(dir, pidFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	inode, err := inodeOf(f)
-	if err == nil {
-		_, err = fmt.Fprintln(f, pid, started, inode)
-	}
-	return err
-}
-
-func inodeOf(f *os.File) (uint64, error) {
-	is, err := f.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return is.Sys().(*syscall.Stat_t).Ino, nil
 }
 
 // launch starts a process that does not run, and records which process it is.
@@ -64,7 +43,7 @@ func (o Options) launch(m member) error {
 	}
 	started, err := startOf(cmd.Process.Pid)
 	if err == nil {
-		err = record(dir, cmd.Process.Pid, started)
+		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started), 0o600)
 	}
 	switch {
 	case errors.Is(err, os.ErrProcessDone): // It ended before it was looked at.
@@ -83,28 +62,48 @@ func (o Options) args(m member) []string {
 
 // find returns the process that was started under a name in this folder, and whether it runs.
 func (o Options) find(name string) (p process, running bool, err error) {
-	f, err := os.Open(filepath.Join(o.folder(name), pidFile))
+	file := filepath.Join(o.folder(name), pidFile)
+	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false, nil
 	}
 	if err != nil {
 		return p, false, err
 	}
-	defer func() { _ = f.Close() }() // It was only read.
-	var written uint64
-	n, err := fmt.Fscanln(f, &p.pid, &p.started, &written)
-	switch n {
-	case 2: // Of an earlier version, which wrote no inode.
-	case 3:
-		inode, err := inodeOf(f)
-		if err != nil {
-			return p, false, err
-		}
-		p.elsewhere = written != inode
-	default:
-		return p, false, fmt.Errorf("%s does not name a process: %w; remove it when none runs", f.Name(), err)
+	if _, err := fmt.Sscan(string(text), &p.pid, &p.started); err != nil {
+		return p, false, fmt.Errorf("%s does not name a process: %w; remove it when none runs", file, err)
 	}
-	return p, p.runs() && !p.elsewhere, nil
+	if !p.runs() {
+		return p, false, nil
+	}
+	p.elsewhere, err = p.ofAnother(o.folder(name))
+	return p, !p.elsewhere, err
+}
+
+// ofAnother reports whether the command line of a process names the configuration of another folder than dir. That of a folder that
+// has moved since names one that is gone.
+func (p process) ofAnother(dir string) (another bool, err error) {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // It has ended.
+	}
+	if err != nil {
+		return false, err
+	}
+	args := strings.Split(string(line), "\x00")
+	at := slices.Index(args, "--config") + 1
+	if at == 0 || at == len(args) || !filepath.IsAbs(args[at]) {
+		return false, nil
+	}
+	named, err := os.Stat(filepath.Dir(args[at]))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	here, err := os.Stat(dir)
+	return err == nil && !os.SameFile(named, here), err
 }
 
 // runs reports whether the process that was started still runs. A zombie does not.
@@ -133,7 +132,7 @@ func (o Options) end(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if p.elsewhere && p.runs() {
+	if p.elsewhere {
 		return fmt.Errorf("%s: process %d was started in another folder, of which %s is a copy: it goes on; stop it by the --dir that it was started with", name, p.pid, o.Dir)
 	}
 	if !running {

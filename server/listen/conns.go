@@ -35,8 +35,12 @@ func ConnsMax() int {
 }
 
 // servedKept is how long a connection that had a request is kept before those that had none yet: its client is likely to send
-// the next one just as it is closed, which client libraries retry for reads only.
-const servedKept = time.Second
+// the next one just as it is closed, which client libraries retry for reads only. That holds while more than 1/silentDivisor of
+// the connections had none yet, since a new client needs a round trip before its first request comes.
+const (
+	servedKept    = time.Second
+	silentDivisor = 4
+)
 
 // conns bounds the connections of one listener. Above the bound it closes one whose request was refused and whose client
 // still sends (protocol.Linger), else the one that has waited longest for a request, but for servedKept: none of them keeps a
@@ -131,7 +135,8 @@ func (s *conns) first() *conn {
 		return silent.Value.(*conn)
 	}
 	fresh, kept := silent.Value.(*conn), served.Value.(*conn)
-	if fresh.lingers || fresh.since <= kept.since || s.clock.Mono()-kept.since < servedKept {
+	lately := s.clock.Mono()-kept.since < servedKept && s.silent.Len() > s.max/silentDivisor
+	if fresh.lingers || fresh.since <= kept.since || lately {
 		return fresh
 	}
 	return kept
@@ -181,21 +186,26 @@ func (s *conns) handler(h http.Handler) http.Handler {
 		if bare, ok := c.(*bareConn); ok {
 			bare.serves.Store(true)
 		}
-		s.setRunning(c, true)
+		if !s.setRunning(c, true) {
+			panic(http.ErrAbortHandler) // It was closed for another: nothing is done that its client cannot be answered for.
+		}
 		defer s.setRunning(c, false)
 		h.ServeHTTP(w, r)
 	})
 }
 
-func (s *conns) setRunning(c net.Conn, running bool) {
+// setRunning reports whether the connection is open.
+func (s *conns) setRunning(c net.Conn, running bool) (open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.open[c]
 	switch {
-	case known == nil: // Closed a moment ago.
+	case known == nil:
+		return false
 	case running:
 		s.leaves(known)
-	case known.in == nil:
+	case known.in == nil: // It does not linger.
 		s.waits(known, &s.served)
 	}
+	return true
 }

@@ -149,26 +149,84 @@ func TestLingeringConnectionsAreClosedFirst(t *testing.T) {
 		c.send("/")
 		require.Equal(t, http.StatusOK, c.status())
 	}
+	b.await(2, waiting)
+	require.Equal(t, 2, b.served.Len(), "what was closed is in no list")
+	last := b.dial(t)
+	next.closed()
+	last.send("/", "Content-Length: 5\r\n")
+	require.Equal(t, http.StatusForbidden, last.status())
+	b.leave <- struct{}{}
+	last.closed()
+	b.await(1, waiting)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.Len(t, b.open, 1)
+}
+
+// A request whose connection was closed for another before its handler began is not begun: its client would get no answer.
+func TestRequestOnAClosedConnectionIsNotBegun(t *testing.T) {
+	s := newConns(1, clock.NewManual(time.Unix(0, 0)))
+	one, other := net.Pipe()
+	defer func() { require.NoError(t, one.Close()); require.NoError(t, other.Close()) }()
+	s.state(one, http.StateNew)
+	begun := 0
+	h := s.handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { begun++ }))
+	serve := func() {
+		r := httptest.NewRequest(http.MethodPut, "/", http.NoBody)
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(s.context(r.Context(), one)))
+	}
+	serve()
+	require.Equal(t, 1, begun)
+	s.state(other, http.StateNew)
+	require.PanicsWithValue(t, http.ErrAbortHandler, serve)
+	require.Equal(t, 1, begun)
 }
 
 // A connection that had a request a moment ago outlives those that had none: its client may be sending the next one. It is
-// closed in its turn once it has waited for servedKept, so that kept connections do not keep new clients out.
+// closed in its turn once it has waited for servedKept.
 func TestServedConnectionsAreKept(t *testing.T) {
-	b := newBounded(t, 2)
+	b := newBounded(t, 4)
 	served := b.dial(t)
 	served.send("/")
 	require.Equal(t, http.StatusOK, served.status())
 	b.await(1, served)
 	b.clock.Advance(servedKept - 1)
-	silent := b.dial(t)
-	b.await(2, silent)
-	next := b.dial(t)
-	silent.closed()
-	b.await(2, next)
+	var silent [5]client
+	for i := range silent {
+		silent[i] = b.dial(t)
+		b.await(min(2+i, 4), silent[i])
+	}
+	silent[0].closed()
+	silent[1].closed()
 	b.clock.Advance(1)
 	last := b.dial(t)
 	served.closed()
-	for _, c := range []client{next, last} {
+	for _, c := range append(silent[2:], last) {
+		c.send("/")
+		require.Equal(t, http.StatusOK, c.status())
+	}
+}
+
+// Connections that are all used, again and again, leave a part to new ones, so that their clients come to send a request.
+func TestUsedConnectionsLeaveSomeToNewOnes(t *testing.T) {
+	b := newBounded(t, 4)
+	var used [4]client
+	for i := range used {
+		used[i] = b.dial(t)
+		used[i].send("/")
+		require.Equal(t, http.StatusOK, used[i].status())
+		b.await(i+1, used[i])
+	}
+	b.clock.Advance(1)
+	first := b.dial(t)
+	used[0].closed()
+	b.await(4, first)
+	second := b.dial(t)
+	used[1].closed()
+	b.await(4, second)
+	third := b.dial(t)
+	first.closed()
+	for _, c := range []client{used[2], used[3], second, third} {
 		c.send("/")
 		require.Equal(t, http.StatusOK, c.status())
 	}
