@@ -238,8 +238,8 @@ func parseInstant(h http.Header, name string) (instant, error) {
 }
 
 // parseTags reads If-Match or If-None-Match: a comma list of quoted or bare tags and *, in which empty members count for
-// nothing (RFC 9110 5.6.1). A W/"tag" stands for the tag if weakEqual, and else keeps its W/ and so equals none. With text that is
-// no tag, as a date has it, a list is one tag that equals none; ok reports that there is no such text.
+// nothing (RFC 9110 5.6.1). A W/"tag" stands for the tag if weakEqual, and else keeps its W/ and so equals none. With
+// text that is no tag, as a date has it, a list is one tag that equals none; ok reports that there is no such text.
 func parseTags(h http.Header, name string, weakEqual bool) (l tagList, ok bool) {
 	values := conditionsIn(h, name)
 	l, ok = tagList{sent: len(values) > 0}, true

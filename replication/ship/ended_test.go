@@ -2,7 +2,6 @@ package ship
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,9 +57,7 @@ func TestR10EndedStreamsDecideNothing(t *testing.T) {
 			require.Empty(t, got)
 		}
 	}
-	for now := range 5 {
-		r.ship.Step(time.Duration(now) * time.Second)
-	}
+	r.steps()
 	require.Empty(t, r.leader().Machine.Stops())
 	require.Equal(t, []string{AlarmFork}, r.alarms(), "that of the fork before")
 }

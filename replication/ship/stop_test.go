@@ -25,6 +25,28 @@ func newRig(t *testing.T, partitions ...string) *rig {
 	return r
 }
 
+// steps steps the shipper for seconds, in which it trims.
+func (r *rig) steps() {
+	for now := range 5 {
+		r.ship.Step(time.Duration(now) * time.Second)
+	}
+}
+
+// committing reports whether the shipper decides on stops.
+func (r *rig) committing() bool {
+	r.ship.mu.Lock()
+	defer r.ship.mu.Unlock()
+	return r.ship.stops.committing
+}
+
+// record is a record in the outbox.
+func (r *rig) record(st geo.Stream, n geo.Seq) geo.Head {
+	at, ok, err := r.leader().Machine.OutboxAt(st, n)
+	require.NoError(r.t, err)
+	require.True(r.t, ok)
+	return at.Head
+}
+
 // requireStopped acknowledges until the answer is one stopped stream.
 func (r *rig) requireStopped(c StreamCursor, reason change.StopReason) {
 	require.Eventually(r.t, func() bool {
@@ -55,9 +77,7 @@ func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
 	got, err := r.ship.Acknowledge(Acknowledgement{Full: true, Cursors: []StreamCursor{{Stream: st, Head: head}}})
 	require.NoError(t, err)
 	require.Equal(t, []Mismatch{{st, change.StopForked, head, true}}, got)
-	for now := range 5 {
-		r.ship.Step(time.Duration(now) * time.Second)
-	}
+	r.steps()
 	require.Equal(t, "3 records", r.outbox())
 	require.Equal(t, []string{AlarmFork}, r.alarms())
 	why, ok := r.leader().Machine.Stopped(st)
@@ -87,9 +107,7 @@ func TestR16SettlingIsOffered(t *testing.T) {
 	require.Equal(t, []Mismatch{{st, change.StopSettling, base, true}}, answer(ahead))
 	there := StreamCursor{Stream: st, Head: base, Stop: change.StopSettling}
 	require.Empty(t, answer(there))
-	for now := range 5 {
-		r.ship.Step(time.Duration(now) * time.Second)
-	}
+	r.steps()
 	require.Equal(t, "0 records", r.outbox(), "it is trimmed")
 	got := answer(StreamCursor{Stream: st, Head: geo.Head{Seq: 4, Hash: 44}})
 	require.Equal(t, change.StopLost, got[0].Reason, "a receiver that was recovered with loss is offered nothing")
@@ -119,24 +137,17 @@ func TestR16LossIsProven(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "p", "p", "p")
 	st := testStream("p")
-	second, ok, err := r.leader().Machine.OutboxAt(st, 2)
-	require.NoError(t, err)
-	require.True(t, ok)
-	got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: st, Head: second.Head}}})
+	second := r.record(st, 2)
+	got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: st, Head: second}}})
 	require.NoError(t, err)
 	require.Empty(t, got)
-	for now := range 5 {
-		r.ship.Step(time.Duration(now) * time.Second)
-	}
+	r.steps()
 	require.Equal(t, "1 records", r.outbox())
 	for _, c := range []StreamCursor{{Stream: st}, {Stream: st, Stop: change.StopLost}, {Stream: st, Below: 1}} {
 		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{c}})
 		require.NoError(t, err)
-		require.Equal(t, []Mismatch{{st, change.StopLost, second.Head, false}}, got, "%+v", c)
-		r.ship.mu.Lock()
-		committing := r.ship.stops.committing
-		r.ship.mu.Unlock()
-		require.False(t, committing, "%+v", c)
+		require.Equal(t, []Mismatch{{st, change.StopLost, second, false}}, got, "%+v", c)
+		require.False(t, r.committing(), "%+v", c)
 	}
 	r.requireStopped(StreamCursor{Stream: st, Below: 2}, change.StopLost)
 }
@@ -147,16 +158,11 @@ func TestR14OlderCursorTakesNothingBack(t *testing.T) {
 	r := newRig(t, "p", "p", "p")
 	st := testStream("p")
 	for _, n := range []geo.Seq{3, 2} {
-		at, ok, err := r.leader().Machine.OutboxAt(st, n)
-		require.NoError(t, err)
-		require.True(t, ok)
-		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: st, Head: at.Head}}})
+		got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{{Stream: st, Head: r.record(st, n)}}})
 		require.NoError(t, err)
 		require.Empty(t, got)
 	}
-	for now := range 5 {
-		r.ship.Step(time.Duration(now) * time.Second)
-	}
+	r.steps()
 	require.Equal(t, "0 records", r.outbox())
 }
 
@@ -182,9 +188,7 @@ func TestR11StopOfTheReceiver(t *testing.T) {
 		require.Eventually(t, func() bool { return len(r.alarms()) == i+1 }, time.Minute, time.Millisecond)
 	}
 	require.Equal(t, []string{"version", "poison", AlarmFork, AlarmFork, AlarmLost}, r.alarms())
-	for now := range 5 {
-		r.ship.Step(time.Duration(now) * time.Second)
-	}
+	r.steps()
 	require.Equal(t, "6 records", r.outbox())
 
 	r = newRig(t, "p")
@@ -200,26 +204,19 @@ func TestR11StopEndsOnceItIsPassed(t *testing.T) {
 	r := newRig(t, "p", "p", "p")
 	st := testStream("p")
 	head := r.leader().Machine.Head(st)
-	first, ok, err := r.leader().Machine.OutboxAt(st, 1)
-	require.NoError(t, err)
-	require.True(t, ok)
-	committing := func() bool {
-		r.ship.mu.Lock()
-		defer r.ship.mu.Unlock()
-		return r.ship.stops.committing
-	}
+	first := r.record(st, 1)
 	for _, why := range []change.StopReason{change.StopVersion, change.StopPoison} {
-		at := StreamCursor{Stream: st, Head: first.Head, Stop: why}
+		at := StreamCursor{Stream: st, Head: first, Stop: why}
 		r.requireStopped(at, why)
-		require.Eventually(t, func() bool { return !committing() }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return !r.committing() }, time.Minute, time.Millisecond)
 		for _, c := range []StreamCursor{
-			at, {Stream: st, Head: head, Stop: why}, {Stream: st, Head: first.Head}, {Stream: st, Head: geo.Head{Seq: 2, Hash: 22}}, {Stream: st, Head: geo.Head{Seq: 9, Hash: 99}},
+			at, {Stream: st, Head: head, Stop: why}, {Stream: st, Head: first}, {Stream: st, Head: geo.Head{Seq: 2, Hash: 22}}, {Stream: st, Head: geo.Head{Seq: 9, Hash: 99}},
 		} {
 			got, err := r.ship.Acknowledge(Acknowledgement{Cursors: []StreamCursor{c}})
 			require.NoError(t, err)
 			require.True(t, got[0].Stopped, "%+v", c)
 			if c.Stop == why {
-				require.False(t, committing(), "nothing is to be decided")
+				require.False(t, r.committing(), "nothing is to be decided")
 			}
 		}
 		// A command that ended the stop would be before this one.
@@ -237,9 +234,7 @@ func TestR11StopEndsOnceItIsPassed(t *testing.T) {
 		return len(got) == 0
 	}, time.Minute, time.Millisecond)
 	require.Empty(t, r.leader().Machine.Stops())
-	for now := range 5 {
-		r.ship.Step(time.Duration(now) * time.Second)
-	}
+	r.steps()
 	require.Eventually(t, func() bool { return r.outbox() == "0 records" }, time.Minute, time.Millisecond, "it is trimmed")
 	require.Equal(t, []string{"version", "poison"}, r.alarms())
 }

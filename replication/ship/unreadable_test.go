@@ -66,9 +66,7 @@ func TestR11UnreadableRecordStopsItsStream(t *testing.T) {
 				}
 				r.spoil(n, s.how)
 				r.start()
-				for now := range 5 {
-					r.ship.Step(time.Duration(now) * time.Second)
-				}
+				r.steps()
 				require.Contains(t, r.out.String(), "q#2")
 				r.requireReason(s.want)
 				require.Eventually(t, func() bool { return len(r.alarms()) == 1 }, time.Minute, time.Millisecond)

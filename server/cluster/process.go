@@ -80,8 +80,8 @@ func (o Options) find(name string) (p process, running bool, err error) {
 	return p, !p.elsewhere, err
 }
 
-// ofAnother reports whether the command line of a process names the configuration of another folder than dir. That of a folder that
-// has moved since names one that is gone.
+// ofAnother reports whether the command line of a process names the configuration of another folder than dir. That of a
+// folder that has moved since names one that is gone.
 func (p process) ofAnother(dir string) (another bool, err error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -150,8 +150,15 @@ func TestLingeringConnectionsAreClosedFirst(t *testing.T) {
 		require.Equal(t, http.StatusOK, c.status())
 	}
 	b.await(2, waiting)
-	last := b.dial(t)
+	b.clock.Advance(servedKept) // All that waits has waited for longer than what comes now.
+	refused = b.dial(t)
 	next.closed()
+	refused.send("/", "Content-Length: 5\r\n")
+	require.Equal(t, http.StatusForbidden, refused.status())
+	b.await(2, waiting)
+	last := b.dial(t)
+	refused.closed()
+	b.leave <- struct{}{}
 	last.send("/", "Content-Length: 5\r\n")
 	require.Equal(t, http.StatusForbidden, last.status())
 	b.leave <- struct{}{}

@@ -53,7 +53,7 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeBusy, fmt.Sprintf("the operation %s of the account is under way", a.Operation.Kind))
 	case st.Range == l.o.Route.Catalog():
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept,
-			"a fork of the catalog may bring deleted containers back: antipodectl failover unplanned keeps what the secondary has; "+keptOnce)
+			"a fork of the catalog may bring deleted containers back: antipodectl failover unplanned keeps what the secondary has; "+rebuildDeletes)
 	case q.Keep != a.Primary && q.Keep != a.Secondary:
 		return wire.ForkResolved{}, refused(http.StatusBadRequest, wire.CodeKeepOne, fmt.Sprintf(
 			"the side of %s or of %s can be kept, not that of %q", a.Primary, a.Secondary, q.Keep))
@@ -92,8 +92,8 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 	return wire.ForkResolved{Stream: st.String(), Service: d.Service.String(), Keep: q.Keep, State: change.StopSettling.String()}, nil
 }
 
-// keptOnce is the remedy that keeps less.
-const keptOnce = "antipodectl account rebuild deletes what only the secondary has, and makes the copy again"
+// rebuildDeletes names the remedy that keeps less.
+const rebuildDeletes = "antipodectl account rebuild deletes what only the secondary has, and makes the copy again"
 
 func whyNotSettled(o ranges.SettleOutcome) string {
 	switch o {
@@ -104,7 +104,7 @@ func whyNotSettled(o ranges.SettleOutcome) string {
 	case ranges.SettleOther:
 		return "it is being settled for the primary's side, and what clients have written since is not known: that goes on"
 	case ranges.SettleFar:
-		return "the secondary has applied numbers far above the primary's: antipodectl failover unplanned keeps what it has; " + keptOnce
+		return "the secondary has applied numbers far above the primary's: antipodectl failover unplanned keeps what it has; " + rebuildDeletes
 	default:
 		return "it is neither forked nor lost: antipodectl fork show says what it is stopped for"
 	}
