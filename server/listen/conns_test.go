@@ -116,6 +116,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	answered.send("/") // Now the silent one has waited longer.
 	require.Equal(t, http.StatusOK, answered.status())
 	b.await(2, answered)
+	b.clock.Advance(servedKept)
 	second := work()
 	silent.closed()
 	third := work()
