@@ -343,12 +343,17 @@ func (o Options) lastLines(name string) string {
 }
 
 // Stop ends all processes of the cluster in a folder, the gateway first, and returns when they
-// have exited. Processes that an earlier version started are stopped too. Acknowledged writes are kept.
+// have exited. Processes that an earlier version started are stopped too. Acknowledged writes are kept. Those of the folder
+// that this one is a copy of go on, which is an error.
 func Stop(ctx context.Context, o Options) error {
 	members := o.plan()
 	gateway := members[len(members)-1]
 	retired, err := o.retired(members)
-	errs := []error{err, o.end(ctx, gateway.name)}
+	names := slices.Clone(retired)
+	for _, m := range members {
+		names = append(names, m.name)
+	}
+	errs := []error{err, o.copied(names), o.end(ctx, gateway.name)}
 	for _, name := range retired {
 		errs = append(errs, o.end(ctx, name))
 	}

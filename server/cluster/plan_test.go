@@ -283,7 +283,7 @@ func TestCopiedFolderEndsNothing(t *testing.T) {
 	pid, err := copied.PID("n")
 	require.NoError(t, err)
 	require.Zero(t, pid)
-	require.ErrorContains(t, Stop(t.Context(), copied), "was started in another folder")
+	require.EqualError(t, Stop(t.Context(), copied), copied.Dir+" is a copy of "+o.Dir+", whose processes go on: stop them with antipode cluster stop --dir "+o.Dir)
 
 	linked := Options{Dir: filepath.Join(t.TempDir(), "link")}
 	require.NoError(t, os.Symlink(o.Dir, linked.Dir))

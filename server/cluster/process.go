@@ -22,8 +22,8 @@ const stopWait = 30 * time.Second
 type process struct {
 	pid     int
 	started string
-	// elsewhere: it has its configuration in another folder, of which this one is a copy.
-	elsewhere bool
+	// elsewhere is the folder of the cluster that it is of, if that is another one, of which this one is a copy.
+	elsewhere string
 }
 
 // launch starts a process that does not run, and records which process it is.
@@ -77,33 +77,37 @@ func (o Options) find(name string) (p process, running bool, err error) {
 		return p, false, nil
 	}
 	p.elsewhere, err = p.ofAnother(o.folder(name))
-	return p, !p.elsewhere, err
+	return p, p.elsewhere == "" && err == nil, err
 }
 
-// ofAnother reports whether the command line of a process names the configuration of another folder than dir. That of a
-// folder that has moved since names one that is gone.
-func (p process) ofAnother(dir string) (another bool, err error) {
+// ofAnother returns the folder of the cluster whose configuration the command line of a process names, "" if the process is
+// that of dir. The command line of a folder that has moved since names one that is gone.
+func (p process) ofAnother(dir string) (another string, err error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // It has ended.
+		return "", nil // It has ended.
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	args := strings.Split(string(line), "\x00")
 	at := slices.Index(args, "--config") + 1
 	if at == 0 || at == len(args) || !filepath.IsAbs(args[at]) {
-		return false, nil
+		return "", nil
 	}
-	named, err := os.Stat(filepath.Dir(args[at]))
+	of := filepath.Dir(args[at])
+	named, err := os.Stat(of)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return "", nil
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	here, err := os.Stat(dir)
-	return err == nil && !os.SameFile(named, here), err
+	if err != nil || os.SameFile(named, here) {
+		return "", err
+	}
+	return filepath.Dir(of), nil
 }
 
 // runs reports whether the process that was started still runs. A zombie does not.
@@ -127,16 +131,20 @@ func startOf(pid int) (string, error) {
 	return fields[start], nil
 }
 
+// copied returns an error if one of the processes runs in another folder, of which this one is a copy.
+func (o Options) copied(names []string) error {
+	for _, name := range names {
+		if p, _, err := o.find(name); err == nil && p.elsewhere != "" { // Other errors are those of end.
+			return fmt.Errorf("%s is a copy of %s, whose processes go on: stop them with antipode cluster stop --dir %[2]s", o.Dir, p.elsewhere)
+		}
+	}
+	return nil
+}
+
 func (o Options) end(ctx context.Context, name string) error {
 	p, running, err := o.find(name)
-	if err != nil {
+	if err != nil || !running {
 		return err
-	}
-	if p.elsewhere {
-		return fmt.Errorf("%s: process %d was started in another folder, of which %s is a copy: it goes on; stop it by the --dir that it was started with", name, p.pid, o.Dir)
-	}
-	if !running {
-		return nil
 	}
 	if err := p.end(ctx); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
