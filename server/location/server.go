@@ -66,7 +66,8 @@ func (s *Server) Call(addr string, w http.ResponseWriter, r *http.Request) (serv
 	return f != nil && f.Call(addr, w, r)
 }
 
-// Start starts the location and its front end. It takes as long as reading the stores takes;
+// Start starts the location, then its front end: until then a connection is refused, so that whoever sends a request finds
+// another node that serves it at once. It takes as long as reading the stores takes;
 // ctx ends it after the step under way.
 func (s *Server) Start(ctx context.Context) error {
 	s.mu.Lock()
@@ -75,15 +76,15 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.Running() {
 		return fmt.Errorf("%s %w", l.Subject(), ErrRuns)
 	}
-	f, err := listen.Open(s.o.Listeners(), s.o.Ports, s.o.Logger)
-	if err != nil {
+	if err := l.Start(ctx); err != nil {
 		return err
 	}
-	if err := l.Start(ctx); err != nil {
-		return errors.Join(err, f.Close())
+	l.draining.Store(false)
+	f, err := listen.Open(s.o.Listeners(), s.o.Ports, s.o.Logger)
+	if err != nil {
+		return errors.Join(err, l.Stop())
 	}
 	s.stopped.Store(false)
-	l.draining.Store(false)
 	s.listeners.Store(f)
 	return nil
 }

@@ -119,7 +119,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// A front end that finds a port taken does not start the node: Start names the port, the readiness how
+// A front end that finds a port taken stops the node again: Start names the port, the readiness how
 // to start the node again, and the other ports stay free. When the port is free, Start starts it.
 // Close closes every port.
 func TestStartFindsAPortTaken(t *testing.T) {
@@ -140,8 +140,7 @@ func TestStartFindsAPortTaken(t *testing.T) {
 	requireFree(t, append(process, frontEnd...)...)
 }
 
-// A start that fails behind the front end, here at the stores, closes the front end again, and the
-// readiness has the cause.
+// A start that fails before the front end, here at the stores, leaves its ports free, and the readiness has the cause.
 func TestStartFailsAtTheStores(t *testing.T) {
 	c := alone(t, identitytest.NewAuthority(t))
 	_, frontEnd := ports(c)
