@@ -44,14 +44,14 @@ func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
 	tx.DropFormer(closed)
 	known := tx.Known(c.b.Source)
 	if known.Stale(closed) {
-		return true
+		return !closed.Full || closed.Incarnation < known.Incarnation || c.compare(tx, closed)
 	}
 	if closed.Incarnation > known.Incarnation {
 		tx.TakeClosed(cursor.Recovered(c.b.Source, closed.Incarnation))
 		known = tx.Known(c.b.Source)
 	}
-	if !plantedbugs.Planted(plantedbugs.DuplicateByNumber) {
-		c.compare(tx, closed)
+	if !c.compare(tx, closed) {
+		return false
 	}
 	if !known.Joins(closed, func() geo.Timestamp { return newest(tx.Cursors(c.b.Source), closed.Incarnation) }) {
 		return false
@@ -75,35 +75,45 @@ func newest(cursors map[geo.Stream]change.Cursor, before geo.Incarnation) (t geo
 }
 
 // compare stops the streams of which a closed record shows that the source lost what is applied
-// here.
-func (c *apply) compare(tx *ranges.Tx, closed *change.Closed) {
+// here. decided is false if a full one cannot show it of every stream: it must not begin a chain.
+func (c *apply) compare(tx *ranges.Tx, closed *change.Closed) (decided bool) {
+	if plantedbugs.Planted(plantedbugs.DuplicateByNumber) {
+		return true
+	}
+	decided = true
 	named := make(map[geo.Stream]struct{}, len(closed.Heads))
 	for _, h := range closed.Heads {
 		st := closed.Stream(h)
 		named[st] = struct{}{}
-		c.compareHead(tx, st, tx.Cursor(st), h.Head())
+		decided = c.compareHead(tx, st, tx.Cursor(st), h.Head()) && decided
 	}
 	if !closed.Full {
-		return
+		return decided
 	}
 	cursors := tx.Cursors(c.b.Source)
 	for _, st := range slices.SortedFunc(maps.Keys(cursors), geo.Stream.Compare) {
 		if _, ok := named[st]; !ok {
-			c.compareHead(tx, st, cursors[st], geo.Head{})
+			decided = c.compareHead(tx, st, cursors[st], geo.Head{}) && decided
 		}
 	}
+	return decided
 }
 
-func (c *apply) compareHead(tx *ranges.Tx, st geo.Stream, at change.Cursor, head geo.Head) {
-	if !cursor.Lost(c.b.Closed, head, &at) {
-		return
+func (c *apply) compareHead(tx *ranges.Tx, st geo.Stream, at change.Cursor, head geo.Head) (decided bool) {
+	lost := cursor.Lost(c.b.Closed, head, &at)
+	if !lost && !cursor.Undecided(c.b.Closed, head, &at) {
+		return true
 	}
 	// The source may have forgotten the streams of former epochs.
 	if gate := tx.Gate(st.Account); gate.Role != change.RoleSecondary || !gate.Open || gate.Epoch != st.Epoch {
-		return
+		return true
 	}
-	if why, _ := tx.Stopped(st); !why.Reason.Stands() {
+	if why, _ := tx.Stopped(st); why.Reason.Stands() {
+		return true
+	}
+	if lost {
 		fork(tx, st, at.Applied, head)
 		c.b.ClosedStops = true
 	}
+	return lost
 }

@@ -33,7 +33,10 @@ type rangeReceiver struct {
 	checkAt    time.Duration // of the streams behind
 	acks       acks
 
-	needFull    bool // the full closed record has to be pulled
+	needFull bool // the full closed record has to be pulled
+	// doubted: the last full closed record did not show of every stream whether the source has what is applied here, or did
+	// not join. Until one does, no other is taken: it would join the chain of before and pass over what the source lost (R16).
+	doubted     bool
 	fullFlying  bool
 	fullAt      time.Duration // not before
 	later       bool          // its closed records are of a later version, the last one at laterAt
@@ -85,7 +88,7 @@ func (rr *rangeReceiver) commit() {
 			*queue = (*queue)[1:]
 			rr.flying = append(rr.flying, it)
 			if it.closed != nil {
-				if !it.closed.Full && rr.fold(it.closed, *queue, sizeMax-size) {
+				if !it.closed.Full && (rr.doubted || rr.fold(it.closed, *queue, sizeMax-size)) {
 					it.done() // The later one promises more.
 					rr.bytes -= it.bytes
 					rr.flying = rr.flying[:len(rr.flying)-1]
@@ -104,6 +107,9 @@ func (rr *rangeReceiver) commit() {
 	}
 	take(&rr.pulledItems, max(1, pulledMax))
 	take(&rr.frames, rr.r.o.BatchBytesMax)
+	if len(rr.flying) == 0 {
+		return
+	}
 	rr.committing = true
 	rr.r.o.Applier.Apply(b, func(err error) {
 		rr.r.post(func(now time.Duration) { rr.committed(b, err, now) })
@@ -163,6 +169,9 @@ func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
 		rr.release(&it)
 	}
 	if b.Closed != nil {
+		if b.Closed.Full {
+			rr.doubted = !b.ClosedTaken && b.ClosedAhead == 0
+		}
 		if b.ClosedTaken {
 			rr.mirror.close(b.Closed, rr.movedAt)
 			rr.knownClosed(now)

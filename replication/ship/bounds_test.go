@@ -311,6 +311,9 @@ func TestR12ManyStreams(t *testing.T) {
 	w.complete()
 
 	w.acknowledge()
+	stamptest.Submit(t, w.stamp, geo.FirstRange(geo.Table), stamptest.Closed{}) // The first of a later time is full.
+	w.step(200 * time.Millisecond)
+	w.arrive(nil)
 	w.bytes = 0
 	for range 50 { // Ten seconds at rest: a closed time each 200 ms.
 		stamptest.Submit(t, w.stamp, geo.FirstRange(geo.Table), stamptest.Closed{})

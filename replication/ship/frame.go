@@ -57,6 +57,15 @@ func (s *Shipper) repeatFull(now time.Duration) {
 	s.fullPause = 0
 }
 
+// firstOwn makes the first closed record of a time of this leader's own a full one. On disks that were set back a range has
+// forgotten what it shipped, and the full closed record that it begins with has a time that the receiver is past. The one
+// of its own time is past all that the receiver holds, and shows what is gone (R16).
+func (s *Shipper) firstOwn() {
+	if !s.shown && s.upTo > s.ledFrom {
+		s.fullNext, s.shown = true, true
+	}
+}
+
 // linger returns how long the records of the queue wait for more of them.
 func (s *Shipper) linger(now time.Duration) time.Duration {
 	if s.lost || s.backlog != nil || len(s.holds.late) > 0 || s.queue.records == 0 || s.queue.records >= s.o.FrameBytesMax {
@@ -100,6 +109,7 @@ func (s *Shipper) build() (built bool, err error) {
 	if len(f.Records) == 0 && !news {
 		return false, err
 	}
+	s.firstOwn()
 	if s.nameEarly() {
 		f.Closed = s.closedRecord()
 	} else {
@@ -228,12 +238,16 @@ func (s *Shipper) closed(t0, t geo.Timestamp) *change.Closed {
 	return &change.Closed{Origin: s.o.Location, Range: r.ID(), Incarnation: r.Machine.Incarnation(), T0: t0, T: t}
 }
 
-// whole makes c a full closed record: with the heads of all streams that the range knows.
+// whole makes c a full closed record: with the heads of all streams that the range knows. What was pulled ahead of the frames
+// is named too: the receiver compares it with its cursor.
 func (s *Shipper) whole(c *change.Closed) {
 	c.Full, c.T0 = true, 0
 	c.Span, c.Descriptor = ranges.Span(c.Range)
 	c.Heads = make([]change.StreamHead, 0, len(s.named))
 	for st, head := range s.named {
+		if at := s.acked[st]; at.Seq > head.Seq {
+			head = at
+		}
 		if head.Seq > 0 && !s.forgotten(st) {
 			c.Heads = append(c.Heads, headOf(st, head))
 		}

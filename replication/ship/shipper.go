@@ -181,6 +181,10 @@ type Shipper struct {
 	leading  bool
 	upTo     geo.Timestamp // commit or closed time of the newest event put into a frame, or named
 	fullNext bool
+	// ledFrom is the newest time of the range as it began to lead, and shown reports that a full closed record of a
+	// later time went out: see firstOwn.
+	ledFrom geo.Timestamp
+	shown   bool
 	// fullAt is when a full closed record is due again, fullPause how long after the last one.
 	fullAt, fullPause time.Duration
 	changed           map[geo.Stream]struct{} // named since the last closed record
@@ -278,7 +282,8 @@ func (s *Shipper) begin(now time.Duration) {
 	s.upTo, s.changed, s.early = 0, map[geo.Stream]struct{}{}, early{}
 	s.trimAt = now + s.o.TrimEvery
 	s.fullAt, s.fullPause = now+fullPauseLeast, fullPauseLeast
-	heads, _ := s.o.Range.Machine.Heads()
+	heads, last := s.o.Range.Machine.Heads()
+	s.ledFrom, s.shown = last, false
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.trimming = false

@@ -33,8 +33,8 @@ const (
 //   - At the cursor's number only the record with the cursor's hash is a repetition. Another of an earlier
 //     incarnation than the source's proves nothing: the source may have lost that one. Closed records
 //     compare the cursor.
-//   - Below it there is no hash to compare. A record of a later incarnation than the cursor's cannot
-//     be below it in one history: the source lost what is applied here. Any other is taken for a
+//   - Below it there is no hash to compare. A record of a later incarnation than the cursor's, or of a later time in
+//     the same one, cannot be below it in one history: the source lost what is applied here. Any other is taken for a
 //     repetition. If it is not, the source has replaced it since, with all that follows it; then the
 //     source's record at the cursor's number has another hash, and so has every record above: the
 //     chain finds it as soon as anything of the stream arrives, and a closed record's head does if
@@ -49,7 +49,7 @@ func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) R
 	old := rec.Incarnation < at.Incarnation
 	switch next := at.Applied.Seq + 1; {
 	case rec.Seq < at.Applied.Seq:
-		if rec.Incarnation > at.Incarnation {
+		if rec.Incarnation > at.Incarnation || rec.Incarnation == at.Incarnation && at.Time > 0 && rec.CommitTime > at.Time {
 			return Forked
 		}
 		return Repeated
@@ -134,4 +134,11 @@ func Lost(c *change.Closed, head geo.Head, at *change.Cursor) bool {
 	default:
 		return c.Full && head.Seq < applied.Seq && at.Time <= c.T
 	}
+}
+
+// Undecided reports whether a full closed record shows a stream behind what is applied here, as of a time before that: the
+// source may have lost it or not. A chain that begins with such a record would never compare the stream (R16). head is zero
+// if the record does not name the stream.
+func Undecided(c *change.Closed, head geo.Head, at *change.Cursor) bool {
+	return c.Full && c.Incarnation >= at.Incarnation && head.Seq < at.Applied.Seq && at.Time > c.T
 }
