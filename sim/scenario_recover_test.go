@@ -13,25 +13,38 @@ import (
 // The commands that set a location back, recover a range, and set clocks.
 
 func (c *scenario) save(d *datadriven.TestData) string {
-	c.saved = map[*member]*vfs.MemFS{}
-	for _, m := range c.location(d).members {
-		c.saved[m] = m.synced()
-	}
+	c.saveDisks(c.location(d).members)
 	return ""
 }
 
+func (c *scenario) saveDisks(of []*member) {
+	c.saved = map[*member]*vfs.MemFS{}
+	for _, m := range of {
+		c.saved[m] = m.synced()
+	}
+}
+
 func (c *scenario) restore(d *datadriven.TestData) string {
+	c.setBack(c.location(d))
+	return ""
+}
+
+// setBack restarts the nodes of a location, those whose disks were saved on what was saved.
+func (c *scenario) setBack(l *location) {
 	c.rewritten = true
-	members := c.location(d).members
-	for _, m := range members {
-		c.down(m, c.saved[m])
+	for _, m := range l.members {
+		disk := c.saved[m]
+		if disk == nil {
+			disk = m.synced()
+		}
+		c.down(m, disk)
+		m.damaged = true // It may be found to have lost what it had.
 		clear(m.owes)
 		m.owesChunks = nil
 	}
-	for _, m := range members {
+	for _, m := range l.members {
 		m.open()
 	}
-	return ""
 }
 
 func (c *scenario) recoverRange(d *datadriven.TestData) string {

@@ -115,6 +115,8 @@ type scenario struct {
 	events []string
 	// saved are disks that restore puts back.
 	saved map[*member]*vfs.MemFS
+	// seed is that of the world, 1 in the stories of testdata.
+	seed uint64
 	// lease is how long a lease of the witness lives, zero for any time.
 	lease time.Duration
 }
@@ -137,7 +139,7 @@ func (c *scenario) open(d *datadriven.TestData) string {
 	d.MaybeScanArgs(c.t, "service", &service)
 	svc, err := geo.ParseService(service)
 	require.NoError(c.t, err)
-	c.Sim, c.service = newSim(Options{Seed: 1, Tee: c.listen}), svc
+	c.Sim, c.service = newSim(Options{Seed: cmp.Or(c.seed, 1), Tee: c.listen}), svc
 	c.batchBytesMax, c.logBytesMax, c.flushEntries = 1<<20, 1<<30, 20_000
 	c.inSyncTimeout, c.lag = 200*time.Millisecond, distance
 	if d.HasArg("moves") {
