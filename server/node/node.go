@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"antipode/api"
@@ -27,6 +28,7 @@ import (
 	"antipode/server/listen"
 	"antipode/server/location"
 	"antipode/server/notices"
+	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
 	"antipode/stamp/transport"
@@ -96,6 +98,9 @@ func Open(o Options) (_ *Node, err error) {
 			err = errors.Join(err, n.Close())
 		}
 	}()
+	if err := membership.ClaimProcess(vfs.Default, c.Data, membership.Owner{Location: c.Location, Node: c.ID}); err != nil {
+		return nil, err
+	}
 	var seed [40]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
@@ -25,6 +26,7 @@ import (
 	"antipode/server/config"
 	"antipode/server/listen"
 	"antipode/server/location"
+	"antipode/stamp/membership"
 	"antipode/test/devproc"
 )
 
@@ -238,4 +240,13 @@ func admits(t *testing.T, address string, pair tls.Certificate) bool {
 	_, err = conn.Read(make([]byte, 1))
 	var alert *net.OpError
 	return !errors.As(err, &alert) || alert.Op != "remote error"
+}
+
+// R4: a process in the folder of another node's process is refused, before it makes an empty data folder there.
+func TestR4OpenInTheFolderOfAnotherNode(t *testing.T) {
+	c := alone(t, identitytest.NewAuthority(t))
+	require.NoError(t, membership.ClaimProcess(vfs.Default, c.Data, membership.Owner{Location: "south", Node: 1}))
+	_, err := open(c)
+	require.ErrorIs(t, err, membership.ErrOwner)
+	require.NoDirExists(t, filepath.Join(c.Data, "north"))
 }

@@ -81,6 +81,9 @@ func Open(o Options) (_ *Node, err error) {
 		}
 	}()
 	fs := o.State.FS
+	if err := membership.ClaimFolder(fs, o.Dir, membership.Owner{Location: o.Location, Node: o.ID}); err != nil {
+		return nil, err
+	}
 	for _, sub := range []string{"log", "state", "extents", "snap", "replicas"} {
 		if err := durable.MkdirAll(fs, fs.PathJoin(o.Dir, sub)); err != nil {
 			return nil, err
