@@ -184,18 +184,23 @@ func TestOpen(t *testing.T) {
 func TestOpenRefused(t *testing.T) {
 	s, o := host(t, 0)
 	a := catalog.Account{Name: "acct", Redundancy: catalog.LRS, Primary: "south", Epoch: 7, Active: true}
-	stamptest.Submit(t, s, s.Route().Catalog(), rows{account: a})
+	put := func(r rows) {
+		stamptest.Submit(t, s, s.Route().Catalog(), r)
+		// A clone is of what one node has applied.
+		require.Eventually(t, func() bool { return HasEverything(t.Context(), o.Host, s.Route().IDs()) }, time.Minute, 10*time.Millisecond)
+	}
+	put(rows{account: a})
 	_, err := Open(t.Context(), o)
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
 	a.Secondary, a.Primary, a.Redundancy = "south", "north", catalog.RAGRS
 	a.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true}
-	stamptest.Submit(t, s, s.Route().Catalog(), rows{account: a})
+	put(rows{account: a})
 	_, err = Open(t.Context(), o)
 	require.ErrorContains(t, err, "bootstrap")
 	a.Operation = nil
 	op, err := catalog.PromotionOp(&catalog.Promotion{Number: 7, Location: "north", Phase: catalog.PromotionApplying})
 	require.NoError(t, err)
-	stamptest.Submit(t, s, s.Route().Catalog(), rows{account: a, more: []change.Op{op}})
+	put(rows{account: a, more: []change.Op{op}})
 	_, err = Open(t.Context(), o)
 	require.ErrorContains(t, err, "unplanned failover")
 	o.Account = "nobody"

@@ -66,7 +66,7 @@ func (s *Server) Call(addr string, w http.ResponseWriter, r *http.Request) (serv
 	return f != nil && f.Call(addr, w, r)
 }
 
-// Start starts the location, then its front end: until then a connection is refused, so that whoever sends a request finds
+// Start starts the location, then its front end: until then a connection is refused, so that a client or gateway asks
 // another node that serves it at once. It takes as long as reading the stores takes;
 // ctx ends it after the step under way.
 func (s *Server) Start(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"antipode/internal/crc"
 	"antipode/stamp/durable"
 	"antipode/stamp/feature"
+	"antipode/stamp/replica"
 )
 
 // An identity stays what docs/format/identity.md shows; any other bytes are refused: a
@@ -72,4 +73,20 @@ func TestR4LaterIdentity(t *testing.T) {
 	file[0]++
 	_, err = durable.ParseTwice(file, parseIdentity)
 	require.NoError(t, err)
+}
+
+// A log keeps what a rebuilt replica lacks: the durable index of the replica that its node had before does not count, however
+// late its reports arrive. A node without a replica needs all of it; one of an earlier version names none.
+func TestDurableIndexIsOfAReplica(t *testing.T) {
+	before, rebuilt := DurableIndex{Replica: 2, Index: 500}, DurableIndex{Replica: 4, Index: 100}
+	require.Equal(t, rebuilt, rebuilt.Latest(before))
+	require.Equal(t, rebuilt, before.Latest(rebuilt))
+	require.Equal(t, rebuilt, DurableIndex{Replica: 4, Index: 90}.Latest(rebuilt))
+	require.Equal(t, before, before.Latest(DurableIndex{}))
+
+	members := replica.Members{List: []replica.Member{{ID: 1, Node: 1}, {ID: 4, Node: 2}}}
+	require.EqualValues(t, 100, rebuilt.Of(members, 2))
+	require.Zero(t, before.Of(members, 2))
+	require.Zero(t, before.Of(members, 3))
+	require.EqualValues(t, 7, DurableIndex{Index: 7}.Of(members, 2))
 }

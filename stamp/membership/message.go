@@ -57,10 +57,28 @@ type RecoveryReport struct {
 	Recovery replica.Recovery
 }
 
-// DurableIndex is the applied index up to which the sender's state is durable. The log of the
-// range is trimmed below the least one.
+// DurableIndex is the applied index up to which the state of the sender's replica is durable. The log of the
+// range is trimmed below the least one. A replica that was rebuilt has less than the one before it on its node had.
 type DurableIndex struct {
-	Index uint64
+	// Replica is zero from nodes of earlier versions.
+	Replica geo.ReplicaID
+	Index   uint64
+}
+
+// Latest returns the later of two reports of one node: that of its later replica, or the higher one. Messages are delayed.
+func (d DurableIndex) Latest(before DurableIndex) DurableIndex {
+	if d.Replica > before.Replica || d.Replica == before.Replica && d.Index > before.Index {
+		return d
+	}
+	return before
+}
+
+// Of returns up to where the replica that is a member on a node needs no log; zero if the report is of another one.
+func (d DurableIndex) Of(members replica.Members, on geo.NodeID) uint64 {
+	if m, _ := members.On(on); d.Replica != 0 && d.Replica != m.ID {
+		return 0
+	}
+	return d.Index
 }
 
 // LeaderHint is sent by the leader of the range to the nodes without a replica of it.

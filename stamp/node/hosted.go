@@ -27,7 +27,7 @@ type hostedRange struct {
 	// held are the MsgApps that wait for payload: see step.
 	held []Envelope
 	// durable has the durable applied index of each node of the range, as it reported it.
-	durable map[geo.NodeID]uint64
+	durable map[geo.NodeID]membership.DurableIndex
 	// flushed is the applied index at which the last flush of the state began here.
 	flushed uint64
 	// unnamed is the index of the last entry applied that may have left chunks without a name: the same on every node.
@@ -163,7 +163,7 @@ func (r *hostedRange) reopen(lost error) error {
 		return err
 	}
 	r.Attach(rep)
-	r.durable[n.o.ID], r.flushed, r.held = applied, applied, nil
+	r.durable[n.o.ID], r.flushed, r.held = membership.DurableIndex{Replica: rep.ID(), Index: applied}, applied, nil
 	return nil
 }
 

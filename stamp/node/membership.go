@@ -87,7 +87,7 @@ func (r *hostedRange) receiveReport(e Envelope) error {
 	deliver, err := r.carryOut(membership.Received{From: e.From, Message: e.Report})
 	if index, ok := e.Report.(membership.DurableIndex); ok && deliver {
 		r.n.scheduler.activeAt[e.From] = r.n.scheduler.ticks
-		r.durable[e.From] = max(r.durable[e.From], index.Index)
+		r.durable[e.From] = index.Latest(r.durable[e.From])
 	}
 	return err
 }

@@ -183,7 +183,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 	if err != nil {
 		return err
 	}
-	h := &hostedRange{n: n, Range: r, log: n.stores.logs[id], durable: map[geo.NodeID]uint64{}, unnamed: r.Machine.AppliedState().Index}
+	h := &hostedRange{n: n, Range: r, log: n.stores.logs[id], durable: map[geo.NodeID]membership.DurableIndex{}, unnamed: r.Machine.AppliedState().Index}
 	n.ranges = append(n.ranges, h)
 	n.byID[id] = h
 	return h.open(lost)

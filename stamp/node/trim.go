@@ -56,13 +56,14 @@ func (r *hostedRange) trim(batch state.LogBatch, repeat bool) (trimmed bool, err
 		return false, err
 	}
 	here := r.n.o.ID
-	changed := own != r.durable[here] || repeat
-	r.durable[here] = own
-	least := own
+	report := membership.DurableIndex{Replica: r.Replica().ID(), Index: own}
+	changed := report != r.durable[here] || repeat
+	r.durable[here] = report
+	least, members := own, r.Replica().Members()
 	for _, p := range r.n.placement.Of(r.ID()) {
-		least = min(least, r.durable[p])
+		least = min(least, r.durable[p].Of(members, p))
 		if changed && p != here {
-			r.report(p, membership.DurableIndex{Index: own})
+			r.report(p, report)
 		}
 	}
 	if r.Replica().Lost() != nil { // Its log may end below what is durable, and grows no more.

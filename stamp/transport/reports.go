@@ -18,7 +18,7 @@ import (
 // sender's node.
 //
 //	type                    Index             LogTerm     Reject
-//	1000 DurableIndex       Index
+//	1000 DurableIndex       Index             Replica
 //	1001 Hello              Nonce             Placement
 //	1002 HelloAnswer        Asked             Nonce       Known
 //	1003 LossReport         Replica           Nonce
@@ -50,8 +50,7 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 	var reject bool
 	switch r := report.(type) {
 	case membership.DurableIndex:
-		typ, sender := typeDurableIndex, uint64(from)
-		return &pb.Message{Type: &typ, From: &sender, Index: &r.Index}
+		typ, index, logTerm = typeDurableIndex, r.Index, uint64(r.Replica)
 	case membership.Hello:
 		typ, index, logTerm = typeHello, uint64(r.Nonce), uint64(r.Placement)
 	case membership.HelloAnswer:
@@ -88,7 +87,7 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 func reportFromWire(m *pb.Message) membership.Message {
 	switch m.GetType() {
 	case typeDurableIndex:
-		return membership.DurableIndex{Index: m.GetIndex()}
+		return membership.DurableIndex{Replica: geo.ReplicaID(m.GetLogTerm()), Index: m.GetIndex()}
 	case typeHello:
 		return membership.Hello{Nonce: membership.Nonce(m.GetIndex()), Placement: membership.PlacementSum(m.GetLogTerm())}
 	case typeHelloAnswer:

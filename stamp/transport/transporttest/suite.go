@@ -117,7 +117,7 @@ func testMessages(t *testing.T, s *stamp) {
 		Message(2, 9, 2, []byte("data of replica 2 on node 1")),
 		{Range: 1, Message: &pb.Message{Type: &vote, From: &one, To: &three, Term: &term, Index: &index, LogTerm: &term, Context: []byte("campaign")}},
 		{Range: 1 << 31, Message: &pb.Message{Type: &heartbeat, From: &one, To: &three, Commit: &commit, Reject: &reject, RejectHint: &hint}},
-		{Range: 4, Report: membership.DurableIndex{Index: index}},
+		{Range: 4, Report: membership.DurableIndex{Index: index, Replica: 9}},
 		{Range: 5, Report: membership.Hello{Nonce: membership.Nonce(index), Placement: 7}},
 		{Range: 5, Report: membership.HelloAnswer{Asked: membership.Nonce(index), Nonce: 8, Known: true}},
 		{Range: 5, Report: membership.OtherPlacement{Placement: 9}},
