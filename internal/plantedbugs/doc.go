@@ -71,8 +71,6 @@ const (
 	// DuplicateByNumber takes a received record at or below the cursor for a repetition, whatever its
 	// hash, and compares no closed head with a cursor (R16).
 	DuplicateByNumber
-	// FellOutOnce names what fell out of the outbox in the first frame of a backlog alone (R18).
-	FellOutOnce
 	// WhyOneClock takes what holds Last Sync Time back to be late by the clock of the secondary alone.
 	WhyOneClock
 	// VerifyMoved compares lanes whose two ends stand at different records.
@@ -149,7 +147,6 @@ var names = [...]string{
 	ClockUnchecked:        "clock-unchecked",
 	TrimUncompared:        "trim-uncompared",
 	DuplicateByNumber:     "duplicate-by-number",
-	FellOutOnce:           "fell-out-once",
 	WhyOneClock:           "why-one-clock",
 	VerifyMoved:           "verify-moved",
 	ReceiverOutlivesTerm:  "receiver-outlives-term",

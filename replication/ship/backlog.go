@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"antipode/geo"
-	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/outbox"
 )
@@ -68,9 +67,7 @@ func (s *Shipper) openBacklog() error {
 	for _, st := range slices.SortedFunc(maps.Keys(heads), geo.Stream.Compare) {
 		at, acked := s.at(st), s.ackedUpTo(st)
 		if s.fellOut(st) { // After the read of what is trimmed: that was not for an acknowledgement then.
-			if !plantedbugs.Planted(plantedbugs.FellOutOnce) {
-				s.early.add(st)
-			}
+			s.early.add(st)
 			s.name(st, heads[st])
 			continue
 		}

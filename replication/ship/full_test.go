@@ -1,6 +1,7 @@
 package ship
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,4 +60,33 @@ func TestR16FullNamesWhatWasPulled(t *testing.T) {
 		delete(want, h.Lane)
 	}
 	require.Empty(t, want)
+}
+
+// R18, R12: what fell out of the outbox is named by each closed record of a backlog, not by the first alone: a receiver may join any
+// of them, and when the records were committed that it lacks is not known.
+func TestR18FellOutIsNamedWhileABacklogDrains(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{Budget: Budget{Bytes: 20_000}})
+	w.gates("a", "b")
+	a, b := lanes("a")[0], lanes("b")
+	w.write(3000, false, a)
+	for range 6 {
+		w.write(3000, false, a)
+		w.write(1000, false, b[:2]...)
+	}
+	w.step(budgetEvery)
+	require.True(t, w.fellOut("a"))
+	require.False(t, w.fellOut("b"))
+
+	w.open(Options{Bounds: Bounds{FrameBytesMax: 1000}})
+	began := w.leader().Machine.AppliedState().Last
+	before, st := 0, w.stream("a", 0)
+	w.drain(func(f change.Frame) {
+		if f.Closed.T >= began {
+			return
+		}
+		before++
+		require.True(t, slices.ContainsFunc(f.Closed.Heads, func(h change.StreamHead) bool { return f.Closed.Stream(h) == st }), "frame %d", before)
+	})
+	require.Greater(t, before, 3)
 }
