@@ -58,6 +58,9 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 // read reads the row, and what first reads. A payload in blocks is in many rows: those
 // and the blob's are read from one snapshot, which may take longer than a lease.
 func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error {
+	if err := c.ctx.Err(); err != nil {
+		return err // As snapshot.
+	}
 	listed := false
 	err := c.ask(c.rangeOf(b.name), func(s ranges.State) error {
 		found, err := blobs.GetBlob(s, b.name)
