@@ -21,7 +21,7 @@ var north1 = Owner{"north", 1}
 func writeOwner(t *testing.T, fs vfs.FS, file []byte) {
 	t.Helper()
 	require.NoError(t, fs.MkdirAll("d", 0o755))
-	require.NoError(t, durable.Write(fs, "d", ownerFile, file))
+	require.NoError(t, durable.Write(fs, "d", ownerFile, bytes.Clone(file)))
 }
 
 func readFile(t *testing.T, fs vfs.FS, path string) []byte {
