@@ -86,9 +86,9 @@ func (claimedTaken) Reclaims() {}
 
 // overridden returns a promotion that goes on without the witness. It keeps its claim, which may be registered, so that its
 // end withdraws that.
-func overridden(of catalog.Promotion, at geo.Timestamp, within time.Duration) *catalog.Promotion {
+func overridden(of catalog.Promotion, until time.Time) *catalog.Promotion {
 	of.Phase, of.Unwitnessed = catalog.PromotionApplying, true
-	of.Until = geo.TimestampOf(at.Time().Add(within))
+	of.Until = geo.TimestampOf(until)
 	return &of
 }
 

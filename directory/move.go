@@ -84,7 +84,7 @@ func (c *beginMove) Evaluate(tx *ranges.Tx) error {
 	c.stored = *a
 	at := tx.Timestamp(0)
 	c.stored.Operation = &catalog.Operation{
-		Kind: catalog.OperationMove, Move: catalog.Move{Phase: catalog.MoveDraining, Until: geo.TimestampOf(at.Time().Add(c.within))},
+		Kind: catalog.OperationMove, Move: catalog.Move{Phase: catalog.MoveDraining, Until: geo.TimestampOf(tx.Now().Add(c.within))},
 	}
 	return stageAccount(tx, at, &c.stored)
 }
@@ -116,7 +116,7 @@ func (c *endMove) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s: no failover is under way that could be ended", c.name))
 	}
 	at, op := tx.Timestamp(0), *a.Operation
-	op.Move.Until, op.Move.Reason = at, "an operator ended it"
+	op.Move.Until, op.Move.Reason = geo.TimestampOf(tx.Now()), "an operator ended it"
 	a.Operation = &op
 	c.stored = *a
 	return stageMoving(tx, at, a)

@@ -110,7 +110,7 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 	case have.promotion != nil && c.by.WithoutWitness && have.promotion.Phase == catalog.PromotionClaiming:
 		at := tx.Timestamp(0)
 		c.found = *a
-		return c.stage(tx, at, overridden(*have.promotion, at, c.within))
+		return c.stage(tx, at, overridden(*have.promotion, tx.Now().Add(c.within)))
 	case have.promotion != nil && (!c.by.WithoutWitness || have.promotion.Phase != catalog.PromotionWithdrawing):
 		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, have.promotion.Describe()))
 	case !a.Promotable():
@@ -122,7 +122,7 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 	c.found = *a
 	p := &catalog.Promotion{
 		Number: a.Epoch, Location: a.Primary, Phase: catalog.PromotionApplying, Turn: gate.Turn + 1,
-		Begun: at, Until: geo.TimestampOf(at.Time().Add(c.within)), Unwitnessed: c.by.WithoutWitness,
+		Begun: at, Until: geo.TimestampOf(tx.Now().Add(c.within)), Unwitnessed: c.by.WithoutWitness,
 		AcceptPart: c.by.AcceptPart,
 	}
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
@@ -238,8 +239,11 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 		return receive.Fork, nil
 	}
 	if r.Ahead = tx.Ahead(r.Record.CommitTime); r.Ahead > 0 {
-		r.For = receive.WaitsForClock
-		return receive.Wait, nil
+		if taken, err := c.takesAhead(st, r.Ahead); err != nil || !taken {
+			r.For = receive.WaitsForClock
+			return receive.Wait, err
+		}
+		r.Ahead = 0
 	}
 	how, err := c.disposition(tx, &r.Record)
 	switch {
@@ -268,6 +272,17 @@ func (c *apply) classifyRecord(tx *ranges.Tx, r *receive.Record, st geo.Stream) 
 		}
 	}
 	return receive.Applied, tx.Received(r.Bytes, &r.Record, how.whole)
+}
+
+// aheadMax is how far the time of a record may be ahead that an unplanned failover takes.
+const aheadMax = 24 * time.Hour
+
+// takesAhead reports whether a record is taken although its time is ahead of the clock here: while the account fails over to
+// this location, since a record that waits then is lost (R20). One that is further ahead than aheadMax would be a lower bound of all
+// times here for longer than anybody can wait.
+func (c *apply) takesAhead(st geo.Stream, ahead time.Duration) (bool, error) {
+	p, err := catalog.GetPromotion(c.catalog, st.Account)
+	return err == nil && p != nil && p.Phase == catalog.PromotionApplying && p.GeoEpoch() == st.Epoch && ahead <= aheadMax, err
 }
 
 // disposition looks the record's generation up in this location's catalog. A record of a

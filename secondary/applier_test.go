@@ -89,6 +89,16 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 		require.NoError(t, err)
 		r.clock.Shift(by)
 		return ""
+	case "promotion": // The account fails over to here from an epoch; not any more without one.
+		var p *catalog.Promotion
+		if d.HasArg("epoch") {
+			p = &catalog.Promotion{Location: "north", Phase: catalog.PromotionApplying}
+			d.ScanArgs(t, "epoch", (*uint64)(&p.Number))
+		}
+		op, err := catalog.PromotionOp(p)
+		require.NoError(t, err)
+		stamptest.Submit(t, r.stamp, geo.FirstRange(geo.Catalog), stamptest.Change{Partition: catalog.AccountPartition("acct"), Record: change.Record{Ops: []change.Op{op}}})
+		return ""
 	case "north": // Records that north has, and that have not arrived here.
 		for line := range strings.SplitSeq(strings.TrimSpace(d.Input), "\n") {
 			words, args := parse(line)

@@ -7,6 +7,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/membership"
 	"antipode/stamp/node"
+	"antipode/stamp/skew"
 )
 
 // The clock of at most one node of a location is wrong at a time, by more than the skew that all
@@ -103,5 +104,25 @@ func (t *network) sendAboutClocks(from, to geo.NodeID, batch []node.Envelope) {
 		if m := t.l.member(to); m.n != nil && t.carries(from, to) {
 			m.n.Receive(batch)
 		}
+	})
+}
+
+// askFar has a node ask one of the other location for its clock.
+func (t *network) askFar(m *member, done func(skew.Own, error)) {
+	s, life := t.l.s, m.life
+	delay := func() time.Duration { return s.lag + time.Duration(t.clocks.Int64N(int64(8*time.Millisecond))) }
+	s.after(delay(), func() {
+		own, err := skew.Own{}, errLink
+		if far := t.l.far.members[t.clocks.IntN(len(t.l.far.members))]; far.n != nil {
+			own, err = far.n.Clocks().Own(), nil
+		}
+		if cut := s.callsFail(); cut != nil {
+			err = cut
+		}
+		s.after(delay(), func() {
+			if m.n != nil && m.life == life {
+				done(own, errors.Join(err, s.callsFail()))
+			}
+		})
 	})
 }

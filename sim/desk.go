@@ -46,7 +46,7 @@ func (m *member) openDesk() {
 	m.desk = d
 	d.directory = directory.NewDirectory(d, m.l.far.name)
 	d.directory.SetTime(d.wait, d.within)
-	d.directory.SetPace(m.l.s.clock, m.l.s.copyRate())
+	d.directory.SetPace(m.clock, m.l.s.copyRate())
 	if s.promotions != nil {
 		d.directory.SetPromotionTimes(s.promotionTimes)
 	}

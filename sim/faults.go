@@ -60,6 +60,7 @@ func (s *Sim) startFaults() {
 	}
 	s.nextFault()
 	s.planRecovery()
+	s.startLeaps()
 }
 
 func (s *Sim) nextFault() {
@@ -325,6 +326,7 @@ func (s *Sim) heal() {
 	s.rates = rates{}
 	s.setLink(false, false)
 	s.third.heal()
+	s.endLeaps()
 	for _, l := range s.locations {
 		clear(l.net.isolated)
 		clear(l.net.cut)

@@ -27,8 +27,9 @@ const (
 	exchangeTrip = 30 * time.Millisecond
 )
 
-// planFences draws whether a run has fences.
+// planFences draws whether a run has fences, and whether its clocks leap.
 func (s *Sim) planFences(seed uint64) {
+	s.planLeaps(seed)
 	if rng := rand.New(rand.NewPCG(seed, 0x66656e6365)); rng.Float64() < fencedShare || s.third != nil {
 		s.fences = rng
 	}

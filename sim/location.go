@@ -38,6 +38,9 @@ type location struct {
 
 	// wrong is the member whose clock is wrong, nil for none: see clocks.go.
 	wrong *member
+	// leapt is how far all its clocks are ahead, startedLeapt how many nodes were started since they leapt: see leaps.go.
+	leapt        time.Duration
+	startedLeapt int
 
 	// bus is the stream that arrives here, from the other location.
 	bus *membus.Bus

@@ -18,6 +18,7 @@ import (
 	"antipode/stamp/extent"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
+	"antipode/stamp/skew"
 	"antipode/stamp/state"
 )
 
@@ -115,7 +116,7 @@ type skewed struct {
 
 // Now implements clock.Clock.
 func (c *skewed) Now() time.Time {
-	now := c.Manual.Now().Add(c.off)
+	now := c.Manual.Now().Add(c.off + c.m.l.leapt)
 	c.m.seam()
 	return now
 }
@@ -157,12 +158,14 @@ func (m *member) open() {
 	m.life++
 	life := m.life
 	m.openFence()
+	m.l.startsLeapt()
 	if m.l.wrong != m {
 		m.clock.off = s.between(-s.skewMax, s.skewMax)
 	}
 	n, err := node.Open(node.Options{
 		Location: m.l.name, ID: m.id, Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
-		Clock: m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
+		AskFarClock: func(done func(skew.Own, error)) { m.l.net.askFar(m, done) },
+		Clock:       m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: s.closeIntervalOf,
 		ScrubPeriod: scrubPeriod, CollectGrace: s.collectGrace(), FlushEntries: s.flushEntries, LogBytesMax: s.logBytesMax, SnapshotFragmentBytes: 1 << 10,
 		RowChunks: blobs.RowChunks, ChunkSpans: blobs.ChunkSpans, FetchBytesPerSecond: 1 << 40,

@@ -62,6 +62,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.HeldUnnamed, ErrClosed, ""},
 		{plantedbugs.ClosedAheadOfFrame, ErrClosed, ""},
 		{plantedbugs.ClockUnchecked, ErrFuture, ""},
+		{plantedbugs.LeapUnchecked, ErrFuture, ""},
 		{plantedbugs.TrimUncompared, ErrConserved, ""},
 		{plantedbugs.DuplicateByNumber, ErrHidden, ""},
 		{plantedbugs.WhyOneClock, ErrWhy, "clock stepped"},

@@ -70,12 +70,16 @@ func (c *scenario) start(d *datadriven.TestData) string {
 }
 
 func (c *scenario) setClock(d *datadriven.TestData) string {
-	for _, m := range c.nodes(d) {
-		if d.HasArg("ahead") {
-			var ahead string
-			d.ScanArgs(c.t, "ahead", &ahead)
+	ahead := "0s"
+	d.MaybeScanArgs(c.t, "ahead", &ahead)
+	nodes := c.nodes(d)
+	for _, m := range nodes {
+		switch {
+		case len(nodes) == len(m.l.members): // They leap together, and may be started so.
+			m.l.leapt, m.l.startedLeapt, c.wrongClocks = c.duration(ahead), -len(nodes), true
+		case ahead != "0s":
 			c.setWrong(m, c.duration(ahead))
-		} else {
+		default:
 			c.setRight(m)
 		}
 	}

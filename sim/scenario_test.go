@@ -146,7 +146,7 @@ func (c *scenario) open(d *datadriven.TestData) string {
 		c.moves = rand.New(rand.NewPCG(1, 1))
 		c.story = func() {} // Its account has a copy from the start.
 		c.promotions = rand.New(rand.NewPCG(1, 2))
-		c.promotionTimes = directory.PromotionTimes{Within: 10 * time.Second, Quiet: 300 * time.Millisecond, Most: 2 * time.Second}
+		c.promotionTimes = directory.PromotionTimes{Within: 10 * time.Second, Quiet: 600 * time.Millisecond, Most: 2 * time.Second}
 	}
 	if d.HasArg("witness") {
 		c.fences = rand.New(rand.NewPCG(1, 3))
@@ -229,6 +229,9 @@ func (c *scenario) cut(d *datadriven.TestData) string {
 		return ""
 	case d.HasArg("bus"):
 		c.setLink(c.callsCut, true)
+		return ""
+	case d.HasArg("nothing"):
+		c.setLink(false, false)
 		return ""
 	}
 	for _, m := range c.nodes(d) {

@@ -166,15 +166,15 @@ type Sim struct {
 	victims *rand.Rand
 	// patient means that leaders wait long for a replica that is slow.
 	patient bool
-	// callsRefused is how the other location refuses every call, nil if it answers. huge are chunks that take
-	// for ever to cross the link; poisoned are records that cannot be decoded. wrongClocks means that more
-	// clocks of a location are wrong than may be.
+	// callsRefused is how the other location refuses every call, nil if it answers. huge are chunks that take for ever to
+	// cross the link; poisoned are records that cannot be decoded. wrongClocks: more clocks are wrong than may be.
 	callsRefused error
 	huge         map[extent.ChunkID]bool
 	poisoned     *poisoned
 	wrongClocks  bool
-	// looks counts the looks of startChecks.
+	// looks counts the looks of startChecks. leaps draws leaps of clocks, nil in a run without: see leaps.go.
 	looks int
+	leaps *rand.Rand
 	// workEnd is when the clients stop.
 	workEnd time.Duration
 	err     error

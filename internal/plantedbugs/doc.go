@@ -66,6 +66,8 @@ const (
 	// ClockUnchecked evaluates on a leader whose wall clock is not checked against those of its
 	// quorum (R6).
 	ClockUnchecked
+	// LeapUnchecked believes a wall clock that leapt ahead on all nodes of a location at once.
+	LeapUnchecked
 	// TrimUncompared takes an acknowledged cursor without a look at its hash (R16).
 	TrimUncompared
 	// DuplicateByNumber takes a received record at or below the cursor for a repetition, whatever its
@@ -145,6 +147,7 @@ var names = [...]string{
 	HeldUnnamed:           "held-unnamed",
 	ClosedAheadOfFrame:    "closed-ahead-of-frame",
 	ClockUnchecked:        "clock-unchecked",
+	LeapUnchecked:         "leap-unchecked",
 	TrimUncompared:        "trim-uncompared",
 	DuplicateByNumber:     "duplicate-by-number",
 	WhyOneClock:           "why-one-clock",

@@ -24,6 +24,7 @@ const (
 	methodReadChunk   = "link.ReadChunk"
 	methodPutChunk    = "link.PutChunk"
 	methodVerify      = "link.Verify"
+	methodClock       = "link.Clock"
 )
 
 func wireStream(s geo.Stream) *wire.Stream {

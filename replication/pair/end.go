@@ -10,6 +10,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/skew"
 )
 
 // End is one end of the link: a location, as the other one calls it. Every call may be repeated,
@@ -32,6 +33,8 @@ type End interface {
 	Received(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
 	// Verify answers an encoded question of package verify about a range.
 	Verify(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
+	// Clock is the wall clock of the node that answers (R6).
+	Clock(ctx context.Context) (skew.Own, error)
 	// ReadChunk fills p, of the chunk's length, with the chunk.
 	ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error
 	// PutChunk makes a chunk durable on the replicas. It does not keep data.
@@ -48,6 +51,8 @@ type Stamp interface {
 	// Verify answers a question of package verify: ranges.ErrNotLeader if no node of this process leads
 	// the range, and the question is about no snapshot that was taken in this process.
 	Verify(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
+	// Clock is the wall clock of a node of this process.
+	Clock() (skew.Own, error)
 }
 
 // Shippers returns the shipper of a range at the node of this process that leads it, nil while

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -22,6 +23,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/skew"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -38,6 +40,7 @@ type memEnd struct {
 	trimmed  []geo.Stream
 	received map[geo.SourceRange]geo.Timestamp
 	chunks   map[extent.Ref][]byte
+	clock    skew.Own
 	err      error // of every call, where set
 }
 
@@ -105,6 +108,8 @@ func (m *memEnd) Received(_ context.Context, src geo.SourceRange) (geo.Timestamp
 	defer m.mu.Unlock()
 	return m.received[src], m.err
 }
+
+func (m *memEnd) Clock(context.Context) (skew.Own, error) { return m.clock, nil }
 
 func (m *memEnd) ReadChunk(_ context.Context, ref extent.Ref, p []byte) error {
 	m.mu.Lock()
@@ -217,6 +222,18 @@ func TestRemoteRecords(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, w.longest, partMax+1<<10)
+}
+
+// R6: the clock of a node arrives as its node answered it.
+func TestR6RemoteClock(t *testing.T) {
+	near := newMemEnd()
+	far, _ := remoteOf(t, near)
+	for _, want := range []skew.Own{{Wall: 17}, {Wall: -3, Unsure: true, Leapt: -time.Hour}, {Leapt: 20 * 365 * 24 * time.Hour}} {
+		near.clock = want
+		got, err := far.Clock(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
 }
 
 // partless is a caller that is answered with parts of a record that have no bytes.

@@ -12,6 +12,7 @@ import (
 	"antipode/replication/ship"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	"antipode/stamp/skew"
 	"antipode/test/golden"
 )
 
@@ -50,6 +51,11 @@ func (s *scripted) Acknowledge(_ context.Context, id geo.RangeID, a ship.Acknowl
 func (s *scripted) Received(_ context.Context, src geo.SourceRange) (geo.Timestamp, error) {
 	s.asked = src
 	return s.received, nil
+}
+
+func (s *scripted) Clock(context.Context) (skew.Own, error) {
+	s.asked = "clock"
+	return skew.Own{Wall: 17, Unsure: true, Leapt: -18}, nil
 }
 
 func (s *scripted) ReadChunk(_ context.Context, ref extent.Ref, p []byte) error {
@@ -136,6 +142,12 @@ func goldenCalls(t *testing.T) []goldenCall {
 		{"received", methodReceived, func(e End) (any, error) {
 			return e.Received(t.Context(), geo.SourceRange{Origin: "south", Range: 3})
 		}, geo.SourceRange{Origin: "south", Range: 3}, scripted{received: 17_000_000_000_000_004}, geo.Timestamp(17_000_000_000_000_004)},
+		{
+			"clock", methodClock, func(e End) (any, error) { return e.Clock(t.Context()) },
+			"clock",
+			scripted{},
+			skew.Own{Wall: 17, Unsure: true, Leapt: -18},
+		},
 		{"read chunk", methodReadChunk, func(e End) (any, error) {
 			p := make([]byte, ref.Length)
 			err := e.ReadChunk(t.Context(), ref, p)

@@ -48,6 +48,7 @@ func Serve(h link.Handlers, l *link.Link, e End) {
 	serveRest(h, l, e)
 	serveReceived(h, l, e)
 	serveVerify(h, l, e)
+	serveClock(h, l, e)
 	handle(h, l, methodReadChunk, func(ctx context.Context, q *wire.ReadChunkRequest) (*wire.ReadChunkAnswer, error) {
 		ref, err := parseRef(q.GetRef())
 		if err != nil {

@@ -10,10 +10,12 @@ import (
 // A time of the source that is further ahead of the clock here than geo.ClockOffMax is not taken
 // (R6): the clock of one of the two is wrong, and what is taken is a lower bound of all later times
 // here, for good. The record or the closed record waits until the clock here has reached it. If
-// that takes long it is tried again every aheadRetryMax, since either clock may be corrected.
+// that takes long it is tried again every aheadRetryMax, since either clock may be corrected, and an unplanned failover takes
+// it (R20).
 
-// aheadRetryMax is how long something that waits for the clock is not tried again, at most.
-const aheadRetryMax = 5 * time.Second
+// aheadRetryMax is how long something that waits for the clock is not tried again, at most: less than a failover waits for
+// what is here.
+const aheadRetryMax = 500 * time.Millisecond
 
 // closedAhead is a closed record that waits for the clock. It is kept, since the full one that
 // would be pulled in its place has a later time: it would never be taken while the source's clock is
@@ -53,7 +55,7 @@ func (rr *rangeReceiver) retryClosed(now time.Duration) {
 
 // aheadAgain is how long after something waited for the clock the episode lasts: while the source's
 // clock is only a little too far ahead, one thing after the other waits briefly.
-const aheadAgain = 2 * aheadRetryMax
+const aheadAgain = 10 * time.Second
 
 // reportAhead raises an alarm, once an episode, when something waits for the clock.
 func (rr *rangeReceiver) reportAhead(now time.Duration) {

@@ -10,6 +10,7 @@ import (
 	"antipode/geo"
 	"antipode/server/location"
 	"antipode/stamp/change"
+	"antipode/stamp/ranges"
 	"antipode/stats"
 )
 
@@ -44,12 +45,20 @@ func TestR16UnavailableServiceIsAnEvent(t *testing.T) {
 
 // R6: while a receiver holds back what is ahead of the clock here, the services of the account are
 // unavailable with reason clock, which is an event; another shows that they are live again. Here the
-// source's clock steps ahead, so that Last Sync Time, which stands, is not ahead itself.
+// source was started with a clock that is ahead, while it could not ask for that of the other location.
 func TestR6AheadOfTheClockIsUnavailable(t *testing.T) {
 	t.Parallel()
 	behind := map[geo.Location]*atomic.Int64{North: {}, South: {}}
 	c := startAdjusted(t, func(o *location.Options) { o.Clock = lateClock{o.Clock, behind[o.Name]} })
+	require.NoError(t, c.servers[North].Stop())
+	c.link.Cut()
 	behind[North].Store(-int64(time.Minute))
+	require.NoError(t, c.servers[North].Start(t.Context()))
+	eventually(t, "it gives times", func() bool {
+		lead := c.locations[North].Leader(geo.FirstRange(geo.Catalog))
+		return lead != nil && lead.Do(t.Context(), &ranges.Close{}) == nil
+	})
+	c.link.Heal()
 	eventually(t, "unavailable because of the clock", func() bool {
 		r := tableStats(c, South, "northacct")
 		return r.Status == stats.Unavailable && r.Reason == stats.Clock

@@ -11,6 +11,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/server/location"
 )
 
@@ -18,9 +19,9 @@ import (
 // is cut, and another one when it has arrived; services without such a change have none.
 func TestLateAndArrivedChanges(t *testing.T) {
 	t.Parallel()
-	var behind atomic.Int64 // Both clocks step by the target, so that nothing waits for it.
+	var suspended atomic.Int64 // Both locations are on one machine, so that nothing waits for a clock.
 	const target = 20 * time.Second
-	c := startAdjusted(t, func(o *location.Options) { o.Clock, o.RPOTarget = lateClock{o.Clock, &behind}, target })
+	c := startAdjusted(t, func(o *location.Options) { o.Clock, o.RPOTarget = suspendedClock{o.Clock, &suspended}, target })
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")
 	drained(t, c)
@@ -28,7 +29,7 @@ func TestLateAndArrivedChanges(t *testing.T) {
 	put(t, c, "northacct", "k", "late")
 	events := func() []string { return accountEvents(c, North, "northacct", geo.Table) }
 	require.Empty(t, events())
-	behind.Store(-int64(target))
+	suspended.Store(int64(target))
 	eventually(t, "the change is late", func() bool { return len(events()) > 0 })
 	c.link.Heal()
 	eventually(t, "it has arrived", func() bool { return len(events()) > 1 })
@@ -41,9 +42,9 @@ func TestLateAndArrivedChanges(t *testing.T) {
 // read all the while, and an account without such a policy writes as ever.
 func TestLateWritesAreHeld(t *testing.T) {
 	t.Parallel()
-	var behind atomic.Int64
+	var suspended atomic.Int64
 	const target = 20 * time.Second
-	c := startAdjusted(t, func(o *location.Options) { o.Clock, o.RPOTarget = lateClock{o.Clock, &behind}, target })
+	c := startAdjusted(t, func(o *location.Options) { o.Clock, o.RPOTarget = suspendedClock{o.Clock, &suspended}, target })
 	createAs(t, c, "alerts", North, "RA-GRS")
 	for account, policy := range map[geo.Account]string{"northacct": "refuse", "southacct": "slow", "alerts": ""} {
 		createTable(t, c, account)
@@ -70,7 +71,7 @@ func TestLateWritesAreHeld(t *testing.T) {
 	write := func() answer {
 		return once(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"more"}`)
 	}
-	behind.Store(-int64(target))
+	suspended.Store(int64(target))
 	eventually(t, "writes are refused", func() bool { return write().status == http.StatusServiceUnavailable })
 	require.Equal(t, "ServerBusy", write().header.Get("x-ms-error-code"))
 	read(t, c, "northacct", "", "k")
@@ -88,4 +89,18 @@ func TestLateWritesAreHeld(t *testing.T) {
 	eventually(t, "writes are taken", func() bool { return write().status == http.StatusNoContent })
 	drained(t, c)
 	require.Equal(t, "more", read(t, c, "northacct", "-secondary", "k"))
+}
+
+// suspendedClock is that of a machine that was suspended for as long as a test says.
+type suspendedClock struct {
+	clock.Clock
+	suspended *atomic.Int64
+}
+
+func (c suspendedClock) Now() time.Time {
+	return c.Clock.Now().Add(time.Duration(c.suspended.Load()))
+}
+
+func (c suspendedClock) Mono() time.Duration {
+	return c.Clock.Mono() + time.Duration(c.suspended.Load())
 }

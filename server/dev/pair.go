@@ -55,7 +55,7 @@ func join(c clock.Clock, l *link.Link, a, b *location.Location, end func(*locati
 			Epochs: func(ctx context.Context, of confirm.Epochs) (confirm.Epochs, error) {
 				return link.Ask(ctx, l, func(ctx context.Context) (confirm.Epochs, error) { return far.HigherEpochs(ctx, of) })
 			},
-			Received: pair.Through(l, e).Received, Rest: pair.Through(l, e).Rest, Verify: pair.Through(l, e).Verify,
+			Received: pair.Through(l, e).Received, Rest: pair.Through(l, e).Rest, Verify: pair.Through(l, e).Verify, Clock: pair.Through(l, e).Clock,
 			Bus: natsbus.ConnOptions{Server: linkedBus{l, far}},
 		}
 	}

@@ -27,14 +27,15 @@ import (
 )
 
 // wallByHand is a clock whose wall time the test sets, while monotonic time, on
-// which ticks, leases and timeouts run, goes on.
+// which ticks, leases and timeouts run, goes on, and further with each time that is set, as if the machine had
+// been suspended until then: a wall clock that leaps alone is not believed (R6).
 type wallByHand struct {
 	*clock.Manual
 	clock.System
 }
 
 func (w wallByHand) Now() time.Time      { return w.Manual.Now() }
-func (w wallByHand) Mono() time.Duration { return w.System.Mono() }
+func (w wallByHand) Mono() time.Duration { return w.System.Mono() + w.Manual.Mono() }
 
 // holder keeps the frames of the blob range until the test lets one through.
 type holder struct {

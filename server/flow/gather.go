@@ -15,7 +15,6 @@ import (
 	"antipode/stamp/cursor"
 	"antipode/stamp/kv"
 	"antipode/stamp/node"
-	"antipode/stamp/skew"
 	"antipode/stats"
 )
 
@@ -28,8 +27,7 @@ func Lead(location geo.Location, n *node.Node, id geo.RangeID) *wire.LeadFlow {
 	out := &wire.LeadFlow{DiskFull: r.NoRoom()}
 	switch {
 	case r.ClockRefused():
-		offsets, _ := n.Clocks()
-		out.Refuses = "no quorum has the same time: " + skew.Describe(offsets)
+		out.Refuses = "the clock is not believed: " + n.Clocks().Off()
 	case r.InSync() < 2 && !out.DiskFull:
 		out.Refuses = "fewer than two replicas are in sync"
 	}

@@ -14,7 +14,6 @@ import (
 	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
-	"antipode/stamp/skew"
 )
 
 // Describe describes what this process knows of the location: nodes and leaders in other
@@ -74,7 +73,7 @@ func (l *Location) aheadOfClock(d route.Range, newest geo.Timestamp) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf(
-		"times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: the other location takes none of them before its clock shows it",
+		"times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: there is no Last Sync Time before the clock shows it",
 		d.Service, ahead.Round(time.Second))}
 }
 
@@ -91,9 +90,7 @@ func (l *Location) state() wire.State {
 
 func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
 	out.DiskFull, out.SetAsideBytes = n.Room().Full(), n.Room().AsideBytes()
-	if offsets, off := n.Clocks(); off {
-		out.ClockOff = skew.Describe(offsets)
-	}
+	out.ClockOff = n.Clocks().Off()
 	for _, d := range l.o.Route.Ranges() {
 		id := d.ID
 		r := n.Range(id)

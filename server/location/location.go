@@ -30,6 +30,7 @@ import (
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
+	"antipode/stamp/skew"
 	"antipode/stamp/state"
 )
 
@@ -166,6 +167,8 @@ type Far struct {
 	Received func(ctx context.Context, src geo.SourceRange) (geo.Timestamp, error)
 	// Rest is pair.End.Rest of the other location.
 	Rest func(ctx context.Context, r geo.RangeID, look bool) (geo.Incarnation, geo.Timestamp, error)
+	// Clock is pair.End.Clock of the other location.
+	Clock func(ctx context.Context) (skew.Own, error)
 	// Verify is pair.End.Verify of the other location.
 	Verify func(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)
 	// Epochs asks the other location for higher epochs (R21).
@@ -281,7 +284,11 @@ func (l *Location) start(ctx context.Context) error {
 func (l *Location) step(what string) { l.starting.Store(&what) }
 
 func (l *Location) startStamp(ctx context.Context) error {
-	s := stamp.New(node.Options{
+	var s *stamp.Stamp
+	s = stamp.New(node.Options{
+		AskFarClock: func(done func(skew.Own, error)) {
+			s.Go(func(ctx context.Context) { done(l.farClock(ctx)) })
+		},
 		Location: l.o.Name, Peers: l.o.Nodes, Route: l.o.Route, Sites: l.o.Sites, Dir: filepath.Join(l.o.Dir, string(l.o.Name)), State: l.o.State, Clock: l.o.Clock,
 		Transport: l.o.Transport(), Seed: l.o.Seed, Parity: l.o.Parity, Tick: l.o.Tick, Logger: l.o.Logger,
 		ScrubPeriod: l.o.ScrubPeriod, CollectGrace: l.o.CollectGrace, Registerer: l.o.Registerer, ReserveBytes: l.o.ReserveBytes,

@@ -2,12 +2,14 @@ package location
 
 import (
 	"context"
+	"time"
 
 	"antipode/geo"
 	"antipode/services/storageerr"
 	"antipode/stamp"
 	"antipode/stamp/extent"
 	"antipode/stamp/ranges"
+	"antipode/stamp/skew"
 )
 
 // What others call of the stamp while the location runs.
@@ -78,4 +80,28 @@ func (l *Location) Leader(r geo.RangeID) *ranges.Range {
 		return nil
 	}
 	return s.Leader(r)
+}
+
+// Clock implements pair.Stamp.
+func (l *Location) Clock() (skew.Own, error) {
+	s, err := l.Stamp()
+	if err != nil {
+		return skew.Own{}, err
+	}
+	for _, id := range l.o.Local {
+		if n := s.Node(id); n != nil {
+			return n.Clocks().Own(), nil
+		}
+	}
+	return skew.Own{}, ErrStopped
+}
+
+// clockTimeout bounds a question for the clock of the other location.
+const clockTimeout = 2 * time.Second
+
+// farClock asks the other location for its clock.
+func (l *Location) farClock(ctx context.Context) (skew.Own, error) {
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
+	return l.far.Clock(ctx)
 }

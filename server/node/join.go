@@ -157,7 +157,7 @@ func (n *Node) join() {
 	n.location.SetFar(location.Far{
 		Epochs:    confirm.Remote(n.link.Caller(caller)),
 		Directory: directory.NewRemotePeer(n.link.Caller(caller)), Source: pair.NewSource(n.link, far, n.o.Clock),
-		Pusher: payload.NewPusher(n.link, n.location, far, n.o.Clock), Received: linked.Received, Rest: linked.Rest, Verify: linked.Verify,
+		Pusher: payload.NewPusher(n.link, n.location, far, n.o.Clock), Received: linked.Received, Rest: linked.Rest, Verify: linked.Verify, Clock: linked.Clock,
 		Bus: n.farBus(),
 	})
 	handlers := pairHandlers{n.transport}

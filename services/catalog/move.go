@@ -8,7 +8,7 @@ import (
 // OperationMove, at the present primary.
 type Move struct {
 	Phase MovePhase `json:"phase,omitempty"`
-	// Until is after what time the move ends by itself if nothing was taken.
+	// Until is after what time, by the wall clock, the move ends by itself if nothing was taken.
 	Until geo.Timestamp `json:"until,omitempty"`
 	// Claim is the number of the epoch that the secondary is offered; zero before the phase MoveOffered.
 	Claim geo.EpochNumber `json:"claim,omitempty"`

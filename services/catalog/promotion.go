@@ -21,7 +21,7 @@ type Promotion struct {
 	Phase    PromotionPhase  `json:"phase"`
 	// Turn is that of the frozen gates: see change.Gate.Turn.
 	Turn uint32 `json:"turn"`
-	// Begun is when the promotion began. Until is after what time it ends by itself if nothing was committed.
+	// Begun is when the promotion began. Until is after what time, by the wall clock, it ends by itself if nothing was committed.
 	Begun geo.Timestamp `json:"begun"`
 	Until geo.Timestamp `json:"until"`
 	// Reason is why the promotion ends without effect, in words for people; empty while it does not.

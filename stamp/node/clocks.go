@@ -12,8 +12,9 @@ import (
 func (n *Node) newClocks() skew.Exchange {
 	send := func(to geo.NodeID, m membership.Message) { n.o.Transport.Send(n.o.ID, to, []Envelope{{Report: m}}) }
 	return skew.Exchange{
-		Table:        skew.New(n.o.ID, n.o.Peers, n.o.Clock, n.scheduler.running),
+		Table:        skew.New(n.o.ID, n.o.Peers, n.o.Clock, n.scheduler.running, n.o.AskFarClock != nil),
 		SendQuestion: func(to geo.NodeID, q skew.Question) { send(to, membership.ClockQuestion{Question: q}) },
+		AskFar:       n.o.AskFarClock,
 		SendAnswer:   func(to geo.NodeID, a skew.Answer) { send(to, membership.ClockAnswer{Answer: a}) },
 		Report: func(begins bool, reason string) {
 			n.event(Event{Kind: map[bool]EventKind{true: ClockOff, false: ClockAgrees}[begins], Node: n.o.ID, Reason: reason})
@@ -42,8 +43,13 @@ func (n *Node) Receive(batch []Envelope) {
 	}))
 }
 
-// Clocks returns the offsets of the node's wall clock from those of its peers, and whether they keep it
-// from evaluating. It may be called from any goroutine.
-func (n *Node) Clocks() (offsets []skew.Offset, off bool) {
-	return n.clocks.Offsets(), n.clocks.Watch.Off()
+// Clocks is what the node knows of its wall clock. It may be called from any goroutine.
+func (n *Node) Clocks() *skew.Exchange { return &n.clocks }
+
+// latest returns the greatest commit time that a range of a node has applied.
+func latest(n *Node) (t geo.Timestamp) {
+	for _, h := range n.ranges {
+		t = max(t, h.Machine.AppliedState().Last)
+	}
+	return t
 }

@@ -15,6 +15,7 @@ import (
 	"antipode/stamp/ranges"
 	"antipode/stamp/room"
 	"antipode/stamp/route"
+	"antipode/stamp/skew"
 	"antipode/stamp/state"
 )
 
@@ -38,6 +39,8 @@ type Options struct {
 	// Seed feeds the node's randomness: election spread, incarnations of extents and
 	// log segments.
 	Seed uint64
+	// AskFarClock: see skew.Exchange.AskFar.
+	AskFarClock func(done func(skew.Own, error))
 	// Parity of timestamps (R6).
 	Parity geo.Timestamp
 	// Tick, ElectionTicks, InSyncTimeout: see replica.Options.

@@ -120,10 +120,25 @@ func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 
 // Ahead returns after how long t is no further ahead of this leader's wall clock than a received
 // time may be; 0 if it is not now (R6). A time that was taken would be a lower bound of all later
-// commit times here, for good.
+// commit times here, for good. Where the ranges have such times already, since the clocks were set back, those that
+// follow them do no more harm, and waiting for them would take as long as the clocks were ahead: any that is ahead
+// by less than twice as much is taken, but of no more than aheadMore.
 func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
-	return max(0, t.Time().Sub(tx.now.Add(geo.ClockOffMax)))
+	ahead := max(0, t.Time().Sub(tx.now)-geo.ClockOffMax)
+	if ahead == 0 || tx.r.o.Latest == nil {
+		return ahead
+	}
+	if latest := tx.r.o.Latest().Time().Sub(tx.now); latest > 2*geo.ClockOffMax {
+		ahead = max(0, t.Time().Sub(tx.now)-latest-min(latest, aheadMore))
+	}
+	return ahead
 }
+
+// aheadMore is by how much a time may be above those of ranges whose times are ahead of the clock.
+const aheadMore = time.Hour
+
+// Now is this leader's wall clock. Times that the range has given may be ahead of it.
+func (tx *Tx) Now() time.Time { return tx.now }
 
 // Change stages a change of one partition. The account's gate gives its epoch, and decides
 // whether it has a number (R10). The caller sets CommitTime, Partition, Ops and Chunks of rec;

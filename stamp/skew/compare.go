@@ -18,9 +18,9 @@ const (
 	// Unsure: they prove neither. A node was just started or its clock was just set, or answers of
 	// too many peers come too late or not at all.
 	Unsure Agreement = iota
-	// Agreed: the clock is within geo.ClockOffMax of those of a quorum, its own included.
+	// Agreed: the clock is within geo.ClockOffMax of those of a quorum, its own included, and is believed: see belief.
 	Agreed
-	// Off: it cannot be, whatever the peers that are not measured show.
+	// Off: it cannot be, whatever the peers that are not measured show, or it leapt ahead.
 	Off
 )
 
@@ -56,17 +56,19 @@ func (t *Table) Compare(nodes []geo.NodeID, began time.Duration) Comparison {
 		}
 		switch d, err := distance(t.base, s.base), t.baseErr+s.err; {
 		case id == t.self || d+err <= geo.ClockOffMax:
-			agree++
+			if !s.leapt {
+				agree++
+			}
 		case d-err > geo.ClockOffMax:
 			off++
 		}
 	}
 	switch {
-	case agree >= quorum:
-		c.Agreement = Agreed
-	case len(nodes)-off < quorum:
+	case t.belief.leapt > 0 || len(nodes)-off < quorum:
 		c.Agreement = Off
 		c.Better = t.better(nodes, quorum)
+	case agree >= quorum && !t.belief.base.IsZero():
+		c.Agreement = Agreed
 	}
 	return c
 }
@@ -82,11 +84,11 @@ func (t *Table) of(id geo.NodeID) (sample, bool) {
 	return sample{}, false
 }
 
-// better returns the nodes whose clocks agree with those of a quorum, by the measurements here.
+// better returns the other nodes whose clocks did not leap, if these agree with those of a quorum by the measurements here.
 func (t *Table) better(nodes []geo.NodeID, quorum int) (out []geo.NodeID) {
 	for _, id := range nodes {
 		s, known := t.of(id)
-		if !known {
+		if !known || s.leapt {
 			continue
 		}
 		agree := 0

@@ -16,9 +16,20 @@ type Exchange struct {
 	// SendQuestion and SendAnswer send a message, which may get lost. They do not block.
 	SendQuestion func(to geo.NodeID, q Question)
 	SendAnswer   func(to geo.NodeID, a Answer)
+	// AskFar asks a node of the other location for its clock: done is called once, from any goroutine. It does not block.
+	// Nil: there is no other location.
+	AskFar func(done func(Own, error))
 	// Report reports that the clock begins to keep the node from evaluating, or no longer does.
 	Report func(begins bool, reason string)
 	Logger *slog.Logger
+}
+
+// Off returns why the wall clock keeps the node from evaluating; empty while it does not. It may be called from any goroutine.
+func (x *Exchange) Off() string {
+	if !x.Watch.Off() {
+		return ""
+	}
+	return x.Why()
 }
 
 // Pass answers the questions that arrived since the last pass.
@@ -35,15 +46,20 @@ func (x *Exchange) Tick(nodes []geo.NodeID, refused bool, now, ran time.Duration
 	for _, p := range peers {
 		x.SendQuestion(p, q)
 	}
+	if x.AskFar != nil {
+		if sent, ask := x.Table.AskFar(); ask {
+			x.AskFar(func(o Own, err error) { x.TakeFar(sent, o, err) })
+		}
+	}
 	off := refused || x.Compare(nodes, now).Agreement == Off
 	begins, ends := x.Watch.Step(off, ran)
 	if !begins && !ends {
 		return
 	}
-	reason := Describe(x.Offsets())
+	reason := x.Why()
 	if begins {
 		reason = fmt.Sprintf("%s; at most %s is allowed", reason, geo.ClockOffMax)
-		x.Logger.Error("the wall clock disagrees with those of other nodes: ranges led here take no writes", "reason", reason)
+		x.Logger.Error("the wall clock is not believed: ranges led here take no writes", "reason", reason)
 	}
 	x.Report(begins, reason)
 }

@@ -41,19 +41,31 @@ type stamp struct {
 }
 
 func newStamp(t *testing.T, nodes int) *stamp {
+	at := clock.NewManual(time.Unix(1_800_000_000, 0))
+	at.Advance(time.Hour)
+	return newStampAt(t, nodes, at)
+}
+
+func newStampAt(t *testing.T, nodes int, at *clock.Manual) *stamp {
 	s := &stamp{
-		t: t, time: clock.NewManual(time.Unix(1_800_000_000, 0)), clocks: map[geo.NodeID]*machine{},
+		t: t, time: at, clocks: map[geo.NodeID]*machine{},
 		ran: map[geo.NodeID]*clock.Running{}, tables: map[geo.NodeID]*Table{}, down: map[geo.NodeID]bool{},
 	}
-	s.time.Advance(time.Hour)
 	for id := geo.NodeID(1); id <= geo.NodeID(nodes); id++ {
 		s.ids = append(s.ids, id)
 	}
 	for _, id := range s.ids {
 		s.clocks[id], s.ran[id] = &machine{Manual: s.time}, clock.NewRunning(100*time.Millisecond)
-		s.tables[id] = New(id, s.ids, s.clocks[id], s.ran[id])
+		s.tables[id] = New(id, s.ids, s.clocks[id], s.ran[id], false)
 	}
 	return s
+}
+
+// restart starts a node again, as one of a stamp that has another location.
+func (s *stamp) restart(id geo.NodeID) {
+	s.ran[id] = clock.NewRunning(100 * time.Millisecond)
+	s.ran[id].Advance(s.time.Mono())
+	s.tables[id] = New(id, s.ids, s.clocks[id], s.ran[id], true)
 }
 
 // tick lets each node ask those whose turn it is. A question takes there, its answer back; it is held

@@ -42,6 +42,9 @@ type Answer struct {
 	Wall int64
 	// Held is how long the answer was held back after that.
 	Held time.Duration
+	// Unsure and Leapt: see Own.
+	Unsure bool
+	Leapt  time.Duration
 }
 
 // Table has the newest measurements of the clocks of a node's peers. Its methods may be called
@@ -60,6 +63,9 @@ type Table struct {
 	steppedAt time.Duration
 	// waiting counts the questions to be answered.
 	waiting int
+	// paired: there is another location, whose clock can be asked for.
+	paired bool
+	belief belief
 }
 
 // peer is what is known of the clock of one peer.
@@ -69,9 +75,10 @@ type peer struct {
 	// samples are in the order of their times and of their errors, the least error first: one that
 	// is both newer and better replaces the others.
 	samples []sample
-	// question is to be answered, nil for none. It arrived at arrived.
+	// question is to be answered, nil for none. It arrived at arrived, when the clock here was own.
 	question *Question
 	arrived  Reading
+	own      Own
 }
 
 // sample is one measurement.
@@ -81,11 +88,14 @@ type sample struct {
 	err  time.Duration
 	// at is the running time at which it came.
 	at time.Duration
+	// leapt: the peer's clock had leapt ahead.
+	leapt bool
 }
 
-// New returns the table of a node. running is the running time of its scheduler.
-func New(self geo.NodeID, peers []geo.NodeID, c clock.Clock, running *clock.Running) *Table {
-	t := &Table{self: self, clock: c, running: running, peers: map[geo.NodeID]*peer{}}
+// New returns the table of a node. running is the running time of its scheduler. paired: AskFar is called, and what it
+// asks for is asked.
+func New(self geo.NodeID, peers []geo.NodeID, c clock.Clock, running *clock.Running, paired bool) *Table {
+	t := &Table{self: self, clock: c, running: running, peers: map[geo.NodeID]*peer{}, paired: paired}
 	for _, id := range peers {
 		if id != self {
 			t.peers[id] = &peer{}
@@ -123,7 +133,8 @@ func (t *Table) TakeQuestion(from geo.NodeID, q Question) {
 	if p.question == nil {
 		t.waiting++
 	}
-	p.question, p.arrived = &q, now
+	t.note(now)
+	p.question, p.arrived, p.own = &q, now, t.own(now)
 }
 
 // To is an answer for a peer.
@@ -149,7 +160,7 @@ func (t *Table) Answers() (out []To) {
 		}
 		// The wall clock was read at most Err after Mono.
 		held := max(0, now-p.arrived.Mono-p.arrived.Err)
-		out = append(out, To{id, Answer{Sent: p.question.Sent, Wall: p.arrived.Wall.UnixMicro(), Held: held}})
+		out = append(out, To{id, Answer{Sent: p.question.Sent, Wall: p.own.Wall, Held: held, Unsure: p.own.Unsure, Leapt: p.own.Leapt}})
 		p.question = nil
 	}
 	t.waiting = 0
@@ -164,7 +175,9 @@ func (t *Table) TakeAnswer(from geo.NodeID, a Answer) {
 	if a.Sent < 0 || a.Sent > arrived || a.Held < 0 || a.Held > arrived || width < 0 {
 		return
 	}
-	s := sample{base: time.UnixMicro(a.Wall).Add(-(a.Sent + width/2)), err: width/2 + time.Microsecond, at: t.running.Time()}
+	s := sample{
+		base: time.UnixMicro(a.Wall).Add(-(a.Sent + width/2)), err: width/2 + time.Microsecond, at: t.running.Time(), leapt: a.Leapt > 0,
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.peers[from]
@@ -172,11 +185,12 @@ func (t *Table) TakeAnswer(from geo.NodeID, a Answer) {
 		return
 	}
 	p.samples = slices.DeleteFunc(p.samples, func(old sample) bool {
-		return old.err >= s.err || t.old(old) || distance(old.base, s.base) > old.err+s.err+driftMax
+		return old.err >= s.err || old.leapt != s.leapt || t.old(old) || distance(old.base, s.base) > old.err+s.err+driftMax
 	})
 	if len(p.samples) < samplesMax {
 		p.samples = append(p.samples, s)
 	}
+	t.weighAgainst(s, Own{Wall: a.Wall, Unsure: a.Unsure, Leapt: a.Leapt}, false)
 }
 
 // note takes a reading of the clocks here into account.
@@ -189,6 +203,7 @@ func (t *Table) note(now Reading) {
 		}
 	}
 	t.base, t.baseErr = base, now.Err
+	t.weigh()
 }
 
 // old reports whether a measurement counts no more.

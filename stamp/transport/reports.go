@@ -27,7 +27,7 @@ import (
 //	1006 LeaderHint         Term
 //	1007 LastID             Replica           Nonce
 //	1008 ClockQuestion      Sent
-//	1009 ClockAnswer        Sent              Wall                  Held, in Commit
+//	1009 ClockAnswer        Sent              Wall        Unsure    Held, in Commit; Leapt, in RejectHint
 //	1010 RoomReport         Level
 const (
 	typeDurableIndex   = pb.MessageType(1000)
@@ -46,7 +46,7 @@ const (
 // reportOnWire returns the form that a report of node from has on the wire.
 func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 	var typ pb.MessageType
-	var index, logTerm, commit uint64
+	var index, logTerm, commit, hint uint64
 	var reject bool
 	switch r := report.(type) {
 	case membership.DurableIndex:
@@ -69,6 +69,7 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 		typ, index = typeClockQuestion, uint64(r.Sent)
 	case membership.ClockAnswer:
 		typ, index, logTerm, commit = typeClockAnswer, uint64(r.Sent), uint64(r.Wall), uint64(r.Held)
+		reject, hint = r.Unsure, uint64(r.Leapt)
 	case membership.RoomReport:
 		typ, index = typeRoomReport, uint64(r.Level)
 	default:
@@ -78,6 +79,9 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 	m := &pb.Message{Type: &typ, From: &sender, Index: &index, LogTerm: &logTerm, Reject: &reject}
 	if commit != 0 {
 		m.Commit = &commit
+	}
+	if hint != 0 {
+		m.RejectHint = &hint
 	}
 	return m
 }
@@ -106,7 +110,7 @@ func reportFromWire(m *pb.Message) membership.Message {
 		return membership.ClockQuestion{Question: skew.Question{Sent: time.Duration(m.GetIndex())}}
 	case typeClockAnswer:
 		return membership.ClockAnswer{Answer: skew.Answer{
-			Sent: time.Duration(m.GetIndex()), Wall: int64(m.GetLogTerm()), Held: time.Duration(m.GetCommit()),
+			Sent: time.Duration(m.GetIndex()), Wall: int64(m.GetLogTerm()), Held: time.Duration(m.GetCommit()), Unsure: m.GetReject(), Leapt: time.Duration(m.GetRejectHint()),
 		}}
 	case typeRoomReport:
 		return membership.RoomReport{Level: room.Level(min(m.GetIndex(), uint64(room.Spent)))}

@@ -1186,6 +1186,105 @@ func (x *VerifyAnswer) GetAnswer() []byte {
 	return nil
 }
 
+// ClockRequest asks a node for its wall clock.
+type ClockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockRequest) Reset() {
+	*x = ClockRequest{}
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockRequest) ProtoMessage() {}
+
+func (x *ClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
+func (*ClockRequest) Descriptor() ([]byte, []int) {
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{20}
+}
+
+type ClockAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// wall is in microseconds since the Unix epoch.
+	Wall int64 `protobuf:"varint,1,opt,name=wall,proto3" json:"wall,omitempty"`
+	// unsure: it proves nothing. leapt is by how many nanoseconds it leapt, 0 if it did not.
+	Unsure        bool  `protobuf:"varint,2,opt,name=unsure,proto3" json:"unsure,omitempty"`
+	Leapt         int64 `protobuf:"zigzag64,3,opt,name=leapt,proto3" json:"leapt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockAnswer) Reset() {
+	*x = ClockAnswer{}
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockAnswer) ProtoMessage() {}
+
+func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockAnswer.ProtoReflect.Descriptor instead.
+func (*ClockAnswer) Descriptor() ([]byte, []int) {
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ClockAnswer) GetWall() int64 {
+	if x != nil {
+		return x.Wall
+	}
+	return 0
+}
+
+func (x *ClockAnswer) GetUnsure() bool {
+	if x != nil {
+		return x.Unsure
+	}
+	return false
+}
+
+func (x *ClockAnswer) GetLeapt() int64 {
+	if x != nil {
+		return x.Leapt
+	}
+	return 0
+}
+
 var File_replication_pair_wire_pair_proto protoreflect.FileDescriptor
 
 const file_replication_pair_wire_pair_proto_rawDesc = "" +
@@ -1263,7 +1362,12 @@ const file_replication_pair_wire_pair_proto_rawDesc = "" +
 	"\x05range\x18\x01 \x01(\rR\x05range\x12\x1a\n" +
 	"\bquestion\x18\x02 \x01(\fR\bquestion\"&\n" +
 	"\fVerifyAnswer\x12\x16\n" +
-	"\x06answer\x18\x01 \x01(\fR\x06answerB Z\x1eantipode/replication/pair/wireb\x06proto3"
+	"\x06answer\x18\x01 \x01(\fR\x06answer\"\x0e\n" +
+	"\fClockRequest\"O\n" +
+	"\vClockAnswer\x12\x12\n" +
+	"\x04wall\x18\x01 \x01(\x03R\x04wall\x12\x16\n" +
+	"\x06unsure\x18\x02 \x01(\bR\x06unsure\x12\x14\n" +
+	"\x05leapt\x18\x03 \x01(\x12R\x05leaptB Z\x1eantipode/replication/pair/wireb\x06proto3"
 
 var (
 	file_replication_pair_wire_pair_proto_rawDescOnce sync.Once
@@ -1277,7 +1381,7 @@ func file_replication_pair_wire_pair_proto_rawDescGZIP() []byte {
 	return file_replication_pair_wire_pair_proto_rawDescData
 }
 
-var file_replication_pair_wire_pair_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_replication_pair_wire_pair_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_replication_pair_wire_pair_proto_goTypes = []any{
 	(*Stream)(nil),             // 0: antipode.link.v1.Stream
 	(*Cursor)(nil),             // 1: antipode.link.v1.Cursor
@@ -1299,6 +1403,8 @@ var file_replication_pair_wire_pair_proto_goTypes = []any{
 	(*ReceivedAnswer)(nil),     // 17: antipode.link.v1.ReceivedAnswer
 	(*VerifyRequest)(nil),      // 18: antipode.link.v1.VerifyRequest
 	(*VerifyAnswer)(nil),       // 19: antipode.link.v1.VerifyAnswer
+	(*ClockRequest)(nil),       // 20: antipode.link.v1.ClockRequest
+	(*ClockAnswer)(nil),        // 21: antipode.link.v1.ClockAnswer
 }
 var file_replication_pair_wire_pair_proto_depIdxs = []int32{
 	0,  // 0: antipode.link.v1.Cursor.stream:type_name -> antipode.link.v1.Stream
@@ -1329,7 +1435,7 @@ func file_replication_pair_wire_pair_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_pair_wire_pair_proto_rawDesc), len(file_replication_pair_wire_pair_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -129,7 +129,7 @@ func testMessages(t *testing.T, s *stamp) {
 		{Report: membership.RoomReport{Level: room.Bare}},
 		{Report: membership.ClockQuestion{Question: skew.Question{Sent: 15}}},
 		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 16, Wall: -17, Held: 18}}},
-		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 19, Wall: 20}}},
+		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 19, Wall: 20, Unsure: true, Leapt: -21}}},
 		{Range: 4, Message: &pb.Message{From: &one}},
 	}
 	s.At(1).Send(1, 3, sent)

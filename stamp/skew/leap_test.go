@@ -1,0 +1,217 @@
+package skew
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/geo"
+)
+
+var errAway = errors.New("away")
+
+// sites are two stamps that ask each other for their clocks while the link is up.
+type sites struct {
+	*stamp
+	far  *stamp
+	down bool
+}
+
+func newSites(t *testing.T) *sites {
+	s := &sites{stamp: newStamp(t, 3)}
+	s.far = newStampAt(t, 3, s.time)
+	for _, st := range []*stamp{s.stamp, s.far} {
+		for _, id := range st.ids {
+			st.restart(id)
+		}
+	}
+	return s
+}
+
+// run lets time pass in ticks.
+func (s *sites) run(d time.Duration) {
+	for range d / (100 * time.Millisecond) {
+		s.time.Advance(100 * time.Millisecond)
+		for i, st := range []*stamp{s.stamp, s.far} {
+			st.tick(0, 0, 0)
+			other := []*stamp{s.far, s.stamp}[i]
+			for _, id := range st.ids {
+				sent, ask := st.tables[id].AskFar()
+				if !ask {
+					continue
+				}
+				s.time.Advance(5 * time.Millisecond)
+				own, err := other.tables[id].Own(), error(nil)
+				if s.down || other.down[id] {
+					own, err = Own{}, errAway
+				}
+				st.tables[id].TakeFar(sent, own, err)
+			}
+		}
+	}
+}
+
+// leap sets all clocks of a stamp.
+func (s *stamp) leap(off time.Duration) {
+	for _, c := range s.clocks {
+		c.off = off
+	}
+}
+
+// all requires the agreement of each node of a stamp.
+func (s *stamp) all(want Agreement) {
+	s.t.Helper()
+	for _, id := range s.ids {
+		s.require(id, want)
+	}
+}
+
+// R6: a stamp whose clocks leap together, from seconds to decades, gives no times, says so, and goes on once they are right.
+// The other location goes on.
+func TestR6StampThatLeapsAlone(t *testing.T) {
+	for _, off := range []time.Duration{10 * time.Second, 10 * time.Minute, 2 * time.Hour, 20 * 365 * 24 * time.Hour} {
+		for _, cut := range []bool{false, true} {
+			s := newSites(t)
+			s.run(time.Minute)
+			s.all(Agreed)
+			s.down = cut
+			s.leap(off)
+			s.all(Off)
+			for range 6 {
+				s.run(time.Second)
+				s.all(Off)
+				s.far.all(Agreed)
+			}
+			require.Contains(t, s.tables[1].Why(), "its clock leapt ahead by "+off.String())
+			require.Empty(t, s.compare(1).Better, "all leapt")
+			s.leap(0)
+			s.run(time.Second)
+			s.all(Agreed)
+		}
+	}
+}
+
+// R6: a leap that the clock of the other location confirms is believed: that of a host which stood still. So is one that both
+// made, later; and with the link cut one that has lasted as long as it is.
+func TestR6LeapThatIsRight(t *testing.T) {
+	const by = time.Minute
+	s := newSites(t)
+	s.run(time.Minute)
+	s.leap(-by)
+	s.run(2 * by)
+	s.all(Agreed) // It is behind.
+	s.leap(0)
+	s.all(Off)
+	s.run(time.Second + 500*time.Millisecond)
+	s.all(Agreed)
+
+	both := newSites(t)
+	both.run(time.Minute)
+	both.leap(by)
+	both.far.leap(by)
+	both.run(leapTogether - time.Second)
+	both.all(Off)
+	both.far.all(Off)
+	both.run(3 * time.Second)
+	both.all(Agreed)
+	both.far.all(Agreed)
+
+	alone := newSites(t)
+	alone.run(time.Minute)
+	alone.down = true
+	alone.leap(by)
+	alone.run(by - time.Second)
+	alone.all(Off)
+	alone.run(2 * time.Second)
+	alone.all(Agreed)
+}
+
+// R6: who was started after a leap takes it from those that were not, and proves nothing to them: one node, and all while the
+// other location, which did not leap, is up.
+func TestR6StartedAfterALeap(t *testing.T) {
+	s := newSites(t)
+	s.run(time.Minute)
+	s.down = true
+	s.leap(time.Hour)
+	s.run(time.Second)
+	for _, id := range s.ids {
+		s.restart(id)
+		s.run(5 * time.Second)
+		s.all(Off)
+	}
+	s.down = false
+	for _, id := range s.ids {
+		s.restart(id)
+	}
+	s.require(1, Unsure)
+	s.run(5 * time.Second)
+	s.all(Off)
+	s.leap(0)
+	s.run(2 * time.Second)
+	s.all(Agreed)
+}
+
+// R6: a node that is cut off from its stamp, and is started after a leap, believes its clock. It evaluates nothing without the
+// others, and with them it believes it no more.
+func TestR6StartedApartAfterALeap(t *testing.T) {
+	s := newSites(t)
+	s.run(time.Minute)
+	s.down = true
+	s.leap(time.Hour)
+	s.stamp.down[2], s.stamp.down[3] = true, true
+	s.restart(1)
+	s.run(2 * startWait)
+	s.require(1, Unsure)
+	s.stamp.down[2], s.stamp.down[3] = false, false
+	s.run(time.Second)
+	s.all(Off)
+}
+
+// R6: a location that starts alone believes its clock after startWait; one that starts beside a slow clock of the other gives no
+// times, and one beside a fast clock does.
+func TestR6Starts(t *testing.T) {
+	s := newSites(t)
+	s.down = true
+	s.run(startWait - 200*time.Millisecond)
+	s.all(Unsure)
+	s.run(time.Second)
+	s.all(Agreed)
+
+	s = newSites(t)
+	s.run(time.Minute)
+	for _, id := range s.ids {
+		s.restart(id)
+		s.clocks[id].off = time.Hour
+	}
+	s.run(time.Second)
+	s.all(Off)
+	for _, id := range s.ids {
+		s.restart(id)
+		s.clocks[id].off = -time.Hour
+	}
+	s.run(2 * time.Second)
+	s.all(Agreed)
+	require.True(t, s.tables[1].Own().Unsure, "it is behind, and proves nothing")
+}
+
+// What no honest node answers neither panics nor has a proven clock distrusted.
+func TestR6HostileFar(t *testing.T) {
+	s := newSites(t)
+	s.run(time.Minute)
+	for _, wall := range []int64{math.MinInt64, -1, 0, math.MaxInt64} {
+		for _, leapt := range []time.Duration{math.MinInt64, -1, 0, 1, math.MaxInt64} {
+			for _, sent := range []time.Duration{math.MinInt64 / 2, 0, s.time.Mono(), math.MaxInt64} {
+				s.tables[1].TakeFar(sent, Own{Wall: wall, Leapt: leapt}, nil)
+				s.require(1, Agreed)
+				s.restart(2)
+				s.tables[2].Own()
+				s.tables[2].TakeFar(sent, Own{Wall: wall, Leapt: leapt, Unsure: leapt == 1}, nil)
+				s.compare(2)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, geo.ClockOffMax, time.Second)
+}
