@@ -77,6 +77,8 @@ type Options struct {
 	Room func(geo.NodeID) room.Level
 	// SpentBytes bounds what the replica takes of the log while its disk is Spent, in bytes: see Takes.
 	SpentBytes int
+	// FollowsSpent has the replica follow on while its disk is Spent, within SpentBytes.
+	FollowsSpent bool
 	// Pressed reports whether Machine.Apply would have to wait for the disk now: what is committed is then applied in a later
 	// pass. The node does one when that may be over. Nil means never.
 	Pressed func() bool

@@ -8,10 +8,12 @@ import (
 )
 
 // A replica whose disk is Spent takes no entries that the range can do without. Reads must go on all the same, and they
-// need a leader that has committed an entry of its own term (R1). So the replica takes
+// need a leader that has committed an entry of its own term (R1), and on each node a catalog that is not behind: it names
+// the accounts. So the replica takes
 //
 //   - the first entry of a leader's term, which is empty, with those of former terms before it;
-//   - while no quorum is left without Spent replicas, what else its leader had proposed before it knew that.
+//   - while no quorum is left without Spent replicas, what else its leader had proposed before it knew that;
+//   - all entries of the catalog, which are few and small, up to half of the bound.
 //
 // Together they are bounded by Options.SpentBytes, from when the disk became Spent until it has more room. A leader
 // without such a quorum proposes nothing: see Standstill.
@@ -30,7 +32,10 @@ func (r *Replica) Takes(m *pb.Message) bool {
 	if err != nil || m.GetIndex() > last {
 		return true // Raft refuses it, and the leader learns where this log ends.
 	}
-	bytes, needed := 0, !r.roomyQuorum()
+	bytes, needed, most := 0, !r.roomyQuorum(), r.o.SpentBytes
+	if r.o.FollowsSpent && !needed {
+		needed, most = true, most/2
+	}
 	for _, e := range m.GetEntries() {
 		if !needed && e.GetTerm() == m.GetTerm() && len(e.GetData()) > 0 {
 			return false
@@ -39,7 +44,7 @@ func (r *Replica) Takes(m *pb.Message) bool {
 			bytes += len(e.GetData())
 		}
 	}
-	if r.spent+bytes > r.o.SpentBytes {
+	if bytes > 0 && r.spent+bytes > most {
 		return false
 	}
 	r.spent += bytes
