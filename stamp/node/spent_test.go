@@ -82,3 +82,49 @@ type probe struct{}
 func (probe) Evaluate(*ranges.Tx) error { return nil }
 
 func (probe) Probes() {}
+
+// R5: one node alone has next to nothing left. It stands still in other ranges and follows on in the catalog, without
+// which no request that reaches it could be answered. What it takes is bounded, however much is written to the catalog.
+func TestR5CatalogFollowsOnASpentNode(t *testing.T) {
+	f, _ := newFullStamp(t, 790)
+	cat := geo.FirstRange(geo.Catalog)
+	spent := f.leaderOf()%3 + 1
+	f.disks[spent].leave(smallReserve/8 - 1<<10)
+	f.steps(3 * time.Second) // Another node leads what it led, of an older term than its last.
+	submit := func(cmd ranges.Command) (err error) {
+		done := false
+		for id := geo.NodeID(1); id <= 3 && !done; id++ {
+			if r := f.nodes[id].Range(cat); r.Leading() {
+				r.Submit(cmd, func(e error) { err, done = e, true })
+				f.until("an answer", func() bool { return done })
+			}
+		}
+		return err
+	}
+	catchesUp := func() bool {
+		var ended bool
+		var err error
+		f.nodes[spent].Range(cat).CatchUp(func(e error) { ended, err = true, e })
+		for began := f.clock.Mono(); !ended && f.clock.Mono()-began < 2*time.Second; {
+			f.step()
+		}
+		return ended && err == nil
+	}
+	for range 100 {
+		require.NoError(t, submit(deletion{}))
+	}
+	require.True(t, catchesUp())
+	at := f.nodes[spent].Range(testRange).Machine.AppliedState().Index
+	require.NoError(t, f.write())
+	require.Equal(t, at, f.nodes[spent].Range(testRange).Machine.AppliedState().Index)
+
+	before := f.disks[spent].left()
+	require.NoError(t, submit(setGate{openGate}))
+	for range 40 { // 2.5 MiB, of which its share is 128 KiB.
+		require.NoError(t, submit(&big{put{p: partition(1)}, 64 << 10}))
+	}
+	f.steps(time.Second)
+	require.False(t, catchesUp(), "its share is used up")
+	require.Greater(t, f.disks[spent].left(), before-int64(smallReserve/16))
+	f.noWriteFailed()
+}
