@@ -26,8 +26,8 @@ func (probe) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// Reclaims implements ranges.Reclaimer: a probe takes no room on the disk.
-func (probe) Reclaims() {}
+// Probes implements ranges.Probe: a probe takes no room on the disk.
+func (probe) Probes() {}
 
 // kindProbe is the kind of probe. It is on the wire: never rename it.
 const kindProbe = "directory.probe"

@@ -36,7 +36,9 @@ var roomFull = [...]uint64{400 << 20, 200 << 20, 64 << 20} //nolint:gochecknoglo
 // GetDiskUsage implements vfs.FS.
 func (d *disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	avail := uint64(roomPlain)
-	if d.m.full {
+	if d.m.left > 0 {
+		avail = d.m.left
+	} else if d.m.full {
 		avail = roomFull[d.m.l.s.counts.DiskFull%uint64(len(roomFull))]
 	}
 	return vfs.DiskUsage{AvailBytes: avail, TotalBytes: roomPlain, UsedBytes: roomPlain - avail}, nil

@@ -128,6 +128,8 @@ var (
 	ErrDrain = errors.New("sim: the locations do not come to rest")
 	// ErrUnequal: after draining, the locations do not hold the same data.
 	ErrUnequal = errors.New("sim: the locations do not hold the same data at the end")
+	// ErrReadsNeedRoom: a replica answers no read, or a secondary no statistics, while disks are full (R5).
+	ErrReadsNeedRoom = errors.New("sim: reads need room on a full disk")
 	// ErrPanic: production code panicked.
 	ErrPanic = errors.New("sim: panic")
 	// ErrStore: a store of a node failed without a fault that explains it.

@@ -363,3 +363,14 @@ func (s *Sim) takeStreamCounts(c membus.Counts) {
 	s.counts.StreamRefused += c.Refused
 	s.counts.StreamWiped += c.Wiped
 }
+
+// chance draws one event of the given rate.
+func (s *Sim) chance(rate float64) bool { return rate > 0 && s.rng.Float64() < rate }
+
+// between draws a duration, lo included and hi not.
+func (s *Sim) between(lo, hi time.Duration) time.Duration {
+	if hi <= lo {
+		return lo
+	}
+	return lo + time.Duration(s.rng.Int64N(int64(hi-lo)))
+}

@@ -61,6 +61,8 @@ type member struct {
 	killed *vfs.MemFS
 	// applied is the last index each range applied in this life.
 	applied map[geo.RangeID]uint64
+	// left is how much room its disk has if that is not zero: see full.go.
+	left uint64
 	// paused: it stands still. full: its disk has no room. failSync is the folder whose next
 	// fsync fails, failed means that one did.
 	paused, full, failed bool

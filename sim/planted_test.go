@@ -48,6 +48,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.LongLease, ErrStaleRead, ""},
 		{plantedbugs.VoteBeforeSync, ErrVote, ""},
 		{plantedbugs.VoidLease, ErrStaleRead, ""},
+		{plantedbugs.ReadsNeedRoom, ErrReadsNeedRoom, ""},
 		{plantedbugs.WallClock, ErrCommitTime, ""},
 		{plantedbugs.SnapshotWithoutCursor, ErrReplicaState, ""},
 		{plantedbugs.SnapshotOverOldRows, ErrReplicaState, ""},

@@ -116,6 +116,8 @@ type Sim struct {
 	rests, collects bool
 	// costs draws how long the parts of a pass take, nil where time stands still within it: see passing.go.
 	costs *passCosts
+	// fills draws which disks are full at the end, nil in a run without: see full.go.
+	fills *rand.Rand
 	// task is the one that runs, nil for none.
 	task *task
 	// callsCut and busCut: no call, no publish crosses the link between the locations.
@@ -249,6 +251,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 		s.planMoves(seed)
 		s.planFences(seed)
 		s.planCosts(seed)
+		s.planFull(seed)
 	}
 	s.run(stampNodes(seed))
 	return true
@@ -286,6 +289,7 @@ func (s *Sim) run(nodes [2]int) {
 	s.mend()
 	s.emptyQueues()
 	s.drain()
+	s.fillDisks()
 	s.checkEnd()
 }
 
@@ -387,14 +391,3 @@ func (s *Sim) await(l *location, o *op) error {
 
 // errStuck: a command of the boot had no answer.
 var errStuck = errors.New("sim: no answer")
-
-// chance draws one event of the given rate.
-func (s *Sim) chance(rate float64) bool { return rate > 0 && s.rng.Float64() < rate }
-
-// between draws a duration, lo included and hi not.
-func (s *Sim) between(lo, hi time.Duration) time.Duration {
-	if hi <= lo {
-		return lo
-	}
-	return lo + time.Duration(s.rng.Int64N(int64(hi-lo)))
-}

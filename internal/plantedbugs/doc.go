@@ -117,6 +117,8 @@ const (
 	ClaimsUnlisted
 	// CollectLogged drops chunks that only entries of the log name (R9).
 	CollectLogged
+	// ReadsNeedRoom takes no entries on a disk with next to nothing left, those that reads need included (R1, R5).
+	ReadsNeedRoom
 )
 
 // names are those of the bugs in reports.
@@ -172,6 +174,7 @@ var names = [...]string{
 	ClaimUnawaited:        "claim-unawaited",
 	ClaimsUnlisted:        "claims-unlisted",
 	CollectLogged:         "collect-logged",
+	ReadsNeedRoom:         "reads-need-room",
 }
 
 // String is the bug's name in reports.

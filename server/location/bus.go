@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync/atomic"
 
 	"antipode/geo"
 	"antipode/replication/bus/natsbus"
+	"antipode/stamp"
 )
 
 // Bus is where the stream into a location is stored.
@@ -31,6 +33,15 @@ type openBus struct {
 
 // conns are the connections to the buses of both locations.
 type conns struct{ here, far *natsbus.Conn }
+
+// busClosed reports whether the stream into the location is to take no more messages, for want of room on the disks of
+// its nodes. Those of other processes count from when they are full.
+func busClosed(s *stamp.Stamp, local []geo.NodeID) bool {
+	return slices.ContainsFunc(local, func(id geo.NodeID) bool {
+		n := s.Node(id)
+		return n != nil && n.Room().Tight()
+	})
+}
 
 // connected reports for both buses whether this process is connected to them; nil while the location is stopped.
 func (l *Location) connected() map[geo.Location]bool {

@@ -159,6 +159,7 @@ func (r *receiving) run(ctx context.Context, s *stamp.Stamp, conn *natsbus.Conn,
 	l := r.l
 	consumer, err := natsbus.OpenConsumer(conn, natsbus.Options{
 		Source: l.o.Other, Replicas: l.o.Replicas, Bounds: l.o.Bounds, Alarm: l.o.OnAlarm, Log: l.o.Logger,
+		Closed: func() bool { return busClosed(s, l.o.Local) },
 	})
 	if err != nil {
 		l.o.Logger.Error("cannot open the stream of the other location; nothing is received", "origin", l.o.Other, "error", err)

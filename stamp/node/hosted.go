@@ -156,7 +156,7 @@ func (r *hostedRange) reopen(lost error) error {
 		Applied: applied, Machine: r.Machine, Tick: n.o.Tick, ElectionTicks: n.o.ElectionTicks, InSyncTimeout: n.o.InSyncTimeout,
 		Alone: n.o.Base != nil, Running: n.scheduler.running,
 		Reachable: func(of geo.NodeID) bool { return of == n.o.ID || n.o.Transport.Peer(n.o.ID, of) != nil },
-		OnInSync:  r.reportInSync, Leaving: r.Leaving, Room: n.room.Of, Pressed: n.stores.pressed,
+		OnInSync:  r.reportInSync, Leaving: r.Leaving, Room: n.room.Of, SpentBytes: n.room.SpentBytes(), FollowsSpent: ranges.Service(id) == geo.Catalog, Pressed: n.stores.pressed,
 		Rand: rand.New(rand.NewPCG(n.rng.Uint64(), uint64(id))), Logger: n.o.Logger,
 	}, n.o.Clock.Mono())
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
 		return nil // Its rows are missing: a snapshot travels as a stream.
 	case pb.MsgApp:
 		r.dropOutdated(e)
-		if len(e.Message.GetEntries()) > 0 && r.n.room.Level() == room.Spent {
+		if !r.Replica().Takes(e.Message) {
 			return nil
 		}
 		// Called even if other messages are held: their payload and this one's are fetched together.

@@ -78,7 +78,7 @@ func (r *Range) evaluate(now time.Duration) {
 			continue
 		}
 		if level := r.replica.Room(); level != room.Plenty {
-			if batch = refuse(batch, level); len(batch) == 0 {
+			if batch = refuse(batch, level, r.replica.Standstill()); len(batch) == 0 {
 				continue
 			}
 		}
@@ -111,23 +111,38 @@ type Deletion interface {
 	Deletes()
 }
 
+// Probe is a command that never changes anything. It is accepted whatever room there is.
+type Probe interface {
+	Command
+	Probes()
+}
+
 // refuse answers the commands that need room with kv.ErrBusy and returns the others. Writes
 // are refused before the disk is full, since a log that cannot be written costs the replica
-// (R4).
-func refuse(batch []*waiter, level room.Level) []*waiter {
+// (R4). With standstill no quorum takes what is proposed: see replica.Standstill.
+func refuse(batch []*waiter, level room.Level, standstill bool) []*waiter {
 	kept := batch[:0]
 	for _, w := range batch {
-		_, accepted := w.cmd.(Reclaimer)
-		if !accepted && level == room.Full {
-			_, accepted = w.cmd.(Deletion)
-		}
-		if accepted {
+		if accepts(w.cmd, level, standstill) {
 			kept = append(kept, w)
 			continue
 		}
 		w.done(kv.ErrBusy)
 	}
 	return kept
+}
+
+// accepts reports whether a command is accepted with so little room.
+func accepts(cmd Command, level room.Level, standstill bool) (accepted bool) {
+	switch cmd.(type) {
+	case Probe:
+		return true
+	case Reclaimer:
+		return !standstill
+	case Deletion:
+		return level == room.Full
+	}
+	return false
 }
 
 // idle reports whether no command waits.

@@ -1,6 +1,10 @@
 package ranges
 
-import "time"
+import (
+	"time"
+
+	"antipode/stamp/room"
+)
 
 // slowCredit is how much of the time in which commands need not have waited counts for those that follow: passes of the
 // scheduler come as seldom as its ticks.
@@ -22,7 +26,7 @@ func (r *Range) slow(bytes int, now time.Duration) {
 func (r *Range) takeReclaimers() (batch []*waiter) {
 	var rest []*waiter
 	for _, w := range r.queue {
-		if _, ok := w.cmd.(Reclaimer); ok && len(batch) < groupCommands {
+		if accepts(w.cmd, room.Bare, false) && len(batch) < groupCommands {
 			batch = append(batch, w)
 		} else {
 			rest = append(rest, w)

@@ -75,6 +75,10 @@ type Options struct {
 	Leaving func() bool
 	// Room is how much room the disks of nodes have, this one included. Nil means plenty.
 	Room func(geo.NodeID) room.Level
+	// SpentBytes bounds what the replica takes of the log while its disk is Spent, in bytes: see Takes.
+	SpentBytes int
+	// FollowsSpent has the replica follow on while its disk is Spent, within SpentBytes.
+	FollowsSpent bool
 	// Pressed reports whether Machine.Apply would have to wait for the disk now: what is committed is then applied in a later
 	// pass. The node does one when that may be over. Nil means never.
 	Pressed func() bool
@@ -136,7 +140,9 @@ type Replica struct {
 
 	inSync inSync
 	lease  lease
-	round  round
+	// spent is how many bytes were taken since the disk is Spent: see Takes.
+	spent int
+	round round
 	// waits is what Raft wants to append while a snapshot, which is the first of it, is being installed.
 	waits []*pb.Message
 	// unapplied waits for the state store: see unapplied.go.

@@ -9,7 +9,8 @@
 //	         has a node with room lead in its place; a follower leaves the in-sync set, while enough others are in it.
 //	         It is fed on, so that deletions reach it
 //	Bare     less than half of the reserve: a leader takes no deletions of clients, a follower fetches no payload
-//	Spent    less than a quarter: a follower takes no entries. It votes, and serves reads of what it has
+//	Spent    less than a quarter: a follower takes no entries but those without which no leader could serve reads. It
+//	         votes, and serves reads. A leader without a quorum that takes entries proposes nothing
 //
 // What is left of the reserve is for flushes, compactions and trims, which make room.
 //

@@ -232,3 +232,30 @@ func TestSpare(t *testing.T) {
 	_, known = w.Spare()
 	require.False(t, known)
 }
+
+// The disk is tight, for the bus, before it is full: with less than a quarter of the reserve beside the reserve, until
+// half of it is there, and as long as this disk or that of a peer is full.
+func TestTight(t *testing.T) {
+	d := newWorld()
+	for _, c := range []struct {
+		left uint64
+		want bool
+	}{
+		{1 << 40, false},
+		{reserve + reserve/4, false},
+		{reserve + reserve/4 - 1, true},
+		{reserve + reserve/2 - 1, true},
+		{reserve + reserve/2, false},
+		{reserve - 1, true},
+		{reserve + 512<<20 - 1, true},
+		{reserve + 512<<20, false},
+	} {
+		d.left = c.left
+		d.w.Check()
+		require.Equal(t, c.want, d.w.Tight(), "%d bytes left", c.left)
+	}
+	d.w.Take(2, room.Full)
+	require.True(t, d.w.Tight())
+	d.w.Take(2, room.Plenty)
+	require.False(t, d.w.Tight())
+}

@@ -3,6 +3,7 @@ package room
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,6 +28,8 @@ const (
 	ReserveBytes = 512 << 20
 	// roomMore is how much more than the reserve must be free before a disk that was full counts as having room.
 	roomMore = 512 << 20
+	// tightPart is which part of the reserve must be free beside it, or the disk is tight.
+	tightPart = 4
 	// checkTicks lie between two looks at the disk. What is written between them must fit into the reserve.
 	checkTicks = 2
 	// reportTicks is how long the report of a peer holds, which repeats it every tick while its disk is full. The
@@ -57,6 +60,8 @@ type Options struct {
 type Watch struct {
 	o     Options
 	level atomic.Uint32
+	// tight: see Tight.
+	tight atomic.Bool
 	aside aside
 
 	mu    sync.Mutex
@@ -105,6 +110,11 @@ func (w *Watch) Check() {
 		level = Full
 	}
 	w.level.Store(uint32(level))
+	tightBelow := w.o.ReserveBytes + w.o.ReserveBytes/tightPart
+	if w.tight.Load() { // It has to be worth the while.
+		tightBelow += w.o.ReserveBytes / tightPart
+	}
+	w.tight.Store(level != Plenty || left < tightBelow)
 	switch {
 	case was == Plenty && level != Plenty:
 		w.o.Logger.Error("disk nearly full: no more writes but deletions until there is room; reads go on",
@@ -138,8 +148,22 @@ func Opens(fs vfs.FS, dir string, reserve uint64) bool {
 	return err != nil || levelOf(usage.AvailBytes, reserve) != Spent
 }
 
+// spentPart is which part of the reserve a replica may still use for its log once the disk is Spent. A node has a replica
+// of each range.
+const spentPart = 64
+
+// SpentBytes is how many bytes of entries a replica takes in all while the disk is Spent, so that reads go on.
+func (w *Watch) SpentBytes() int { return int(w.o.ReserveBytes / spentPart) }
+
 // Level is the level of this node.
 func (w *Watch) Level() Level { return Level(w.level.Load()) }
+
+// Tight reports whether what is no part of the stamp, as the bus is, may take no more of the disk: so little is left
+// beside the reserve, here, or a peer has reported that its disk is Full. It ends once twice that is left and no disk is
+// Full. So the bus does not use up what the stamp needs.
+func (w *Watch) Tight() bool {
+	return w.tight.Load() || slices.ContainsFunc(w.o.Peers, func(n geo.NodeID) bool { return w.Of(n) != Plenty })
+}
 
 // Full reports whether the node takes no writes but deletions because its disk is nearly full.
 func (w *Watch) Full() bool { return w.Level() != Plenty }

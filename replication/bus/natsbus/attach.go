@@ -12,7 +12,6 @@ import (
 
 // run attaches again and again until ctx ends.
 func (q *Consumer) run(ctx context.Context) {
-	defer close(q.finished)
 	pause := retryFirst
 	for {
 		attached, err := q.serve(ctx)
@@ -114,6 +113,7 @@ func (q *Consumer) attach(ctx context.Context) (*puller, error) {
 	}
 	q.open, q.delivered, q.lastAck, q.fault = nil, 0, "", nil
 	q.fresh = q.acked
+	q.attachments.Add(1)
 	token(q.wake)
 	return p, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -40,13 +41,15 @@ type Consumer struct {
 	c        *Conn
 	o        Options
 	cancel   context.CancelFunc
-	finished chan struct{}
+	finished chan struct{} // closed when the goroutines have ended
 	close    sync.Once
 	// wake holds a token when Poll may have something new to say, room one when
 	// Poll took messages. Both have room for one.
 	wake, room chan struct{}
 	// serversAway are those that AlarmServers was raised for. Only run uses it.
 	serversAway []string
+	// attachments counts those since watchRoom last looked: each may have given the stream the bound of a moment before.
+	attachments atomic.Int64
 
 	mu sync.Mutex
 	// incarnation is that of the attachment. Guarded by mu, like all below.
@@ -114,7 +117,13 @@ func OpenConsumer(c *Conn, o Options) (*Consumer, error) {
 		room:     make(chan struct{}, 1),
 		fault:    fmt.Errorf("%w: not attached yet", bus.ErrUnavailable),
 	}
-	go q.run(ctx)
+	go func() {
+		defer close(q.finished)
+		var room sync.WaitGroup
+		room.Go(func() { q.watchRoom(ctx) })
+		q.run(ctx)
+		room.Wait()
+	}()
 	return q, nil
 }
 

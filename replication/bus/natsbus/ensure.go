@@ -40,6 +40,10 @@ type Options struct {
 	// costs the server two writes to its disk, and a stream whose ranges are at rest is
 	// silent for half a minute.
 	SilenceMax time.Duration
+	// Closed reports whether the stream is to take no more messages, for want of room on the disk where it is stored. A
+	// consumer asks twice a second; publishers then get bus.ErrFull, and what is stored is delivered as ever. Nil means
+	// never.
+	Closed func() bool
 	// Alarm is called with the reason when the stream was found wrong: one of those below,
 	// from any goroutine. Nil drops it.
 	Alarm func(reason string)
@@ -57,6 +61,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SilenceMax == 0 {
 		o.SilenceMax = 3 * time.Second
+	}
+	if o.Closed == nil {
+		o.Closed = func() bool { return false }
 	}
 	if o.Alarm == nil {
 		o.Alarm = func(string) {}
@@ -92,14 +99,21 @@ func (o Options) subjectPrefix() string { return "geo." + string(o.Source) + "."
 // Subjects of ranges have one part more.
 func (o Options) probeSubject() string { return o.subjectPrefix() + "probe" }
 
+// closedBytes is the bound of a stream that is closed: no message fits. What it holds stays, since it discards the new.
+const closedBytes = 1
+
 // streamConfig is the stream as it should be.
 func (o Options) streamConfig() jetstream.StreamConfig {
+	bytesMax := o.Bounds.BytesMax
+	if o.Closed() {
+		bytesMax = closedBytes
+	}
 	return jetstream.StreamConfig{
 		Name:      StreamName(o.Source),
 		Subjects:  []string{o.subjectPrefix() + ">"},
 		Retention: jetstream.InterestPolicy,
 		Discard:   jetstream.DiscardNew,
-		MaxBytes:  o.Bounds.BytesMax,
+		MaxBytes:  bytesMax,
 		Storage:   jetstream.FileStorage,
 		Replicas:  o.Replicas,
 	}

@@ -223,6 +223,34 @@ func TestProbeIsInvisible(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
+// Nothing was lost that a probe left a hole for: messages that wait for their acknowledgement over many silences, as they
+// do while the disk of the receiver is nearly full, raise no alarm of the process that receives them next.
+func TestProbesLeaveNoHoles(t *testing.T) {
+	s := newSite(t, bus.Bounds{})
+	s.o.SilenceMax = 50 * time.Millisecond
+	s.o.Alarm = func(reason string) { t.Errorf("alarm %s", reason) }
+	last := func() uint64 {
+		i, err := s.conn.js.Stream(t.Context(), StreamName(s.o.Source))
+		require.NoError(t, err)
+		return i.CachedInfo().State.LastSeq
+	}
+	p, q := s.Publisher(t), s.Consumer(t)
+	const messages = 4
+	for range messages {
+		require.NoError(t, publish(p, []byte("kept")))
+		sent := last()
+		require.Eventually(t, func() bool { return last() >= sent+2 }, patience, time.Millisecond, "probes behind it")
+	}
+	require.NoError(t, q.Close())
+	s.stop()
+	s.start()
+	require.Eventually(t, s.conn.Connected, patience, time.Millisecond)
+	q, got := s.Consumer(t), 0
+	receive(t, q, func(bus.Message) bool { got++; return got == messages })
+	require.NoError(t, p.Close())
+	require.NoError(t, q.Close())
+}
+
 // A stream lost while no receiving process ran is made by the next one, and what
 // was published in between was not confirmed.
 func TestLostWhileStopped(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // probe checks that a stream which brought nothing still stores, by storing a
-// message and deleting it again before anybody pulls. A server whose files were
+// message, which no receiver sees. A server whose files were
 // deleted, or whose disk was full once, goes on looking healthy while it stores
 // nothing more, until it is restarted or the stream is made again, which is what
 // probe does then, in several servers after electionMax. Only while the receiver has as many messages unacknowledged as
@@ -55,7 +55,9 @@ func (q *Consumer) probe(ctx context.Context) error {
 // made again: JetStream's elections take up to 9 s, and what is stored outlives them.
 const electionMax = 15 * time.Second
 
-// probeOnce stores one message and deletes it.
+// probeOnce stores one message, and deletes it where nothing before it waits for its acknowledgement. Between two
+// messages it would leave a hole, and the process that receives them after this one could not know that nothing is
+// missing there. So it stays, and is acknowledged with what comes before it.
 func (q *Consumer) probeOnce(ctx context.Context) error {
 	pctx, cancel := q.whileRunning(ctx, q.o.AckTimeout)
 	defer cancel()
@@ -67,6 +69,9 @@ func (q *Consumer) probeOnce(ctx context.Context) error {
 	s, err := q.c.js.Stream(pctx, StreamName(q.o.Source))
 	if err != nil {
 		return err
+	}
+	if s.CachedInfo().State.FirstSeq < ack.Sequence {
+		return nil
 	}
 	// The message may be gone with the stream, or a probe of another process.
 	err = s.DeleteMsg(pctx, ack.Sequence)
