@@ -131,6 +131,11 @@ type UpdateAccount struct {
 	Redundancy string `json:"redundancy,omitempty"`
 	// Rebuild has the copy at the secondary made again from nothing; the redundancy stays.
 	Rebuild bool `json:"rebuild,omitempty"`
+	// Force is the account's name: its copy is deleted for a rebuild although the secondary is ahead, its clock disagrees, or
+	// it cannot be asked. What only the copy has is kept in the lost-and-found of the secondary all the same.
+	Force geo.Account `json:"force,omitempty"`
+	// DryRun has a rebuild change nothing: the answer is the account as it is, or the refusal.
+	DryRun bool `json:"dry_run,omitempty"`
 	// BytesPerSecond is how much the bootstrap that this begins, or that is under way, copies per second at most,
 	// rows and payload together; 0 is no bound. Alone it changes that of a bootstrap under way. Absent it leaves
 	// that one as it is, and another has the node's bootstrap_bytes_per_second.

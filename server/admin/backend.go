@@ -49,6 +49,9 @@ type Location interface {
 	// Support returns what the process of a node knows of itself.
 	Support(ctx context.Context, id geo.NodeID) (wire.Support, error)
 
+	// CopyAlone counts what the location's copy of an account has that its primary does not, or has otherwise.
+	CopyAlone(ctx context.Context, q wire.AloneQuery) (wire.CopyAlone, error)
+
 	// Forks lists the streams that may not go on, as the location keeps them.
 	Forks(ctx context.Context) (wire.Forks, error)
 

@@ -64,6 +64,7 @@ type part interface {
 	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)
 	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
 	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
+	CopyAlone(ctx context.Context, name geo.Account) (wire.CopyAlone, error)
 	Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error)
 	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 	OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error)
