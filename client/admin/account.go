@@ -41,6 +41,8 @@ type Account struct {
 	// Diverged is set after an unplanned failover, at the present primary, where the former one has answered that it has
 	// what this one does not have, and not all of it is known: it serves nothing before account rebuild (R22).
 	Diverged bool `json:"diverged,omitempty"`
+	// WithoutPrimary is why no location is the account's primary, with what to do: see WithoutPrimary. Empty where one is.
+	WithoutPrimary string `json:"without_primary,omitempty"`
 	// LastFailover is when the primary became the primary by a failover; absent if it never did.
 	LastFailover Time `json:"last_failover,omitzero"`
 	// Copied is how far a bootstrap of the account is; absent without one, and where the answering process

@@ -65,6 +65,8 @@ type part interface {
 	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
 	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
 	CopyAlone(ctx context.Context, name geo.Account) (wire.CopyAlone, error)
+	Record(ctx context.Context, name geo.Account) (*catalog.Account, error)
+	Records(ctx context.Context) ([]*catalog.Account, error)
 	Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error)
 	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
 	OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error)

@@ -29,8 +29,12 @@ func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
 	answers := each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) })
+	latest, unheld := b.withoutPrimary(ctx, b.recordsOf(ctx, a.Name))
+	if unheld {
+		a = latest
+	}
 	for i, there := range answers {
-		if there.err == nil && owns(b.o.Locations[i].Name(), there.value, a) {
+		if there.err == nil && !unheld && owns(b.o.Locations[i].Name(), there.value, a) {
 			a = there.value
 		}
 	}
