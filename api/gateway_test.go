@@ -354,7 +354,7 @@ func TestR19ReadsFollowAMove(t *testing.T) {
 		}
 		a = things(method)
 		require.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
-		require.Contains(t, a.body, "The location that serves the account cannot be reached")
+		require.Contains(t, a.body, "Each location takes another one")
 		require.Equal(t, "1", a.header.Get("Retry-After"))
 		for name := range a.header {
 			require.False(t, strings.HasPrefix(name, "X-Antipode"), name)

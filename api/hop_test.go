@@ -244,7 +244,7 @@ func TestHopToLocationOnce(t *testing.T) {
 	})
 	a := send(t, signed(t, http.MethodGet, f.url+insert, nil))
 	require.Equal(t, http.StatusServiceUnavailable, a.status)
-	require.Contains(t, a.body, "cannot be reached now")
+	require.Contains(t, a.body, "Each location takes another one")
 }
 
 // An answer that comes before the request is read arrives whole, also where stopping the

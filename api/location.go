@@ -13,7 +13,7 @@ func (x *exchange) forward(to geo.Location) error {
 		return x.refusal
 	}
 	if x.notHere() || routing.Moved(x.routed(), x.o.Location) {
-		return routing.ErrAway
+		return routing.ErrNeither
 	}
 	if err := checkLength(x.r, x.service); err != nil {
 		return err // As at a gateway.

@@ -245,6 +245,9 @@ func (raise) Reclaims() {}
 
 // Prepare implements Peer at the secondary.
 func (d *Directory) Prepare(ctx context.Context, a catalog.Account) error {
+	if err := d.keepCopy(ctx, a); err != nil {
+		return err
+	}
 	if err := d.submit(ctx, prepare{a}); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/replication/verify"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
@@ -54,10 +55,13 @@ type Peer interface {
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
 type Directory struct {
-	stamp      Stamp
-	peer       Peer
-	images     Images
-	claims     Claims // nil without a witness
+	stamp  Stamp
+	peer   Peer
+	images Images
+	claims Claims // nil without a witness
+	// farRows are the rows of the other location: nil where nothing is kept of a copy that is deleted.
+	farRows    verify.Peer
+	salvages   salvages
 	registered registrations
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]

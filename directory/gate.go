@@ -121,6 +121,7 @@ func Commands() ranges.Commands {
 		kindSetLocation:     func(body []byte) (ranges.Portable, error) { return parseSetLocation(body) },
 		kindCheckPromotions: func(body []byte) (ranges.Portable, error) { return parseCheckPromotions(body) },
 		kindRaiseLevels:     func(body []byte) (ranges.Portable, error) { return parseRaiseLevels(body) },
+		kindSalvageRows:     func(body []byte) (ranges.Portable, error) { return parseSalvageRows(body) },
 		kindProbe:           func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 }

@@ -244,6 +244,11 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 	if a.Redundancy.Geo() {
 		return d.agree(ctx, a)
 	}
+	if a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
+		if err := d.keepCopy(ctx, a); err != nil {
+			return err
+		}
+	}
 	if err := d.submit(ctx, announced{a}); err != nil {
 		return err
 	}

@@ -258,6 +258,10 @@ func (f *fake) DropFound(ctx context.Context, l geo.Location, q wire.DropFound) 
 	return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v at %s", q.Keys, l)
 }
 
+func (f *fake) CopyAlone(ctx context.Context, l geo.Location, q wire.AloneQuery) (wire.CopyAlone, error) {
+	return wire.CopyAlone{Account: q.Account, Location: l, Rows: 7}, f.note(ctx, "alone %s at %s", q.Account, l)
+}
+
 func (f *fake) Lost(ctx context.Context, l geo.Location, q wire.LostQuery) (wire.Lost, error) {
 	return wire.Lost{Location: l, Changes: []wire.LostChange{{Key: "02"}}}, f.note(ctx, "lost %s at %s", q.Account, l)
 }

@@ -161,6 +161,7 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.POST("/v1/locations/:location/failover", p.failLocationOver, p.withToken)
 	e.POST("/v1/locations/:location/forks/resume", p.resume, p.withToken)
 	e.POST("/v1/locations/:location/forks/resolve", p.resolve, p.withToken)
+	e.POST("/v1/locations/:location/copies/alone", p.copyAlone, p.withToken)
 	e.POST("/v1/locations/:location/found/list", p.found, p.withToken)
 	e.POST("/v1/locations/:location/found/payload", p.foundPayload, p.withToken)
 	e.POST("/v1/locations/:location/found/drop", p.dropFound, p.withToken)

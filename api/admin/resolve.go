@@ -10,12 +10,23 @@ import (
 	"antipode/geo"
 )
 
-// Forks settles forks, and shows what was kept of the side that was not: see wire.Client.
+// Forks settles forks, and shows what was kept of the side that was not, or would be: see wire.Client.
 type Forks interface {
 	ResolveFork(ctx context.Context, l geo.Location, q wire.ResolveFork) (wire.ForkResolved, error)
 	Found(ctx context.Context, l geo.Location, q wire.FoundQuery) (wire.Found, error)
 	FoundPayload(ctx context.Context, l geo.Location, q wire.FoundChunk) (wire.FoundPayload, error)
 	DropFound(ctx context.Context, l geo.Location, q wire.DropFound) (wire.FoundDropped, error)
+	CopyAlone(ctx context.Context, l geo.Location, q wire.AloneQuery) (wire.CopyAlone, error)
+}
+
+// copyAlone answers POST /v1/locations/{location}/copies/alone: it reads the whole copy, so that it needs the token.
+func (p *port) copyAlone(c echo.Context) error {
+	return ofLocation(p, c, "compare", "a copy with its primary", func(in *wire.AloneQuery) string {
+		if !in.Account.Valid() {
+			return "name the account: 3 to 24 lower-case letters and digits"
+		}
+		return ""
+	}, p.c.CopyAlone)
 }
 
 // resolve answers POST /v1/locations/{location}/forks/resolve.

@@ -112,7 +112,7 @@ func (f *Forwarder) Close() {
 // that the location does not serve either: it may be sent again.
 func (f *Forwarder) Forward(q Request, to geo.Location) error {
 	if q.R.Header.Get(hopHeader) != "" {
-		return ErrAway
+		return ErrNeither
 	}
 	h := hop{mark: hopHeader, lost: new(int)}
 	if q.Reads { // The body of a write would wait for the other location to ask for it.
@@ -123,7 +123,7 @@ func (f *Forwarder) Forward(q Request, to geo.Location) error {
 	case errors.Is(err, errUnreachable):
 		return ErrAway
 	case errors.Is(err, errRefused):
-		return fmt.Errorf("%w: %w", ErrMoved, ErrAway)
+		return fmt.Errorf("%w: %w", ErrMoved, ErrNeither)
 	default:
 		return err
 	}
@@ -236,3 +236,8 @@ func (f *Forwarder) noteLeaving(addr string, h http.Header) {
 // ErrAway is the answer to a client while the location that serves its account is not reached. It does not name that one,
 // since the client may be a stranger.
 var ErrAway = storageerr.ServerBusy.Saying("The location that serves the account cannot be reached now. Please retry your request.")
+
+// ErrNeither is the answer while each of two locations that were asked takes the other one for the one that serves the account:
+// for a moment of a failover, or until an operator decides, where one was set back to before it took the account.
+var ErrNeither = storageerr.ServerBusy.Saying(
+	"Each location takes another one for the one that serves the account now. Please retry your request; if that lasts, the operator has to decide.")

@@ -41,6 +41,8 @@ type Account struct {
 	// Diverged is set after an unplanned failover, at the present primary, where the former one has answered that it has
 	// what this one does not have, and not all of it is known: it serves nothing before account rebuild (R22).
 	Diverged bool `json:"diverged,omitempty"`
+	// WithoutPrimary is why no location is the account's primary, with what to do: see WithoutPrimary. Empty where one is.
+	WithoutPrimary string `json:"without_primary,omitempty"`
 	// LastFailover is when the primary became the primary by a failover; absent if it never did.
 	LastFailover Time `json:"last_failover,omitzero"`
 	// Copied is how far a bootstrap of the account is; absent without one, and where the answering process
@@ -131,6 +133,11 @@ type UpdateAccount struct {
 	Redundancy string `json:"redundancy,omitempty"`
 	// Rebuild has the copy at the secondary made again from nothing; the redundancy stays.
 	Rebuild bool `json:"rebuild,omitempty"`
+	// Force is the account's name: its copy is deleted for a rebuild although the secondary is ahead, its clock disagrees, or
+	// it cannot be asked. What only the copy has is kept in the lost-and-found of the secondary all the same.
+	Force geo.Account `json:"force,omitempty"`
+	// DryRun has a rebuild change nothing: the answer is the account as it is, or the refusal.
+	DryRun bool `json:"dry_run,omitempty"`
 	// BytesPerSecond is how much the bootstrap that this begins, or that is under way, copies per second at most,
 	// rows and payload together; 0 is no bound. Alone it changes that of a bootstrap under way. Absent it leaves
 	// that one as it is, and another has the node's bootstrap_bytes_per_second.

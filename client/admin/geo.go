@@ -44,7 +44,9 @@ type GeoReplicationStats struct {
 // GeoReplicationOf returns what an account and its lag show.
 func GeoReplicationOf(a Account, l Lag) GeoReplication {
 	out := GeoReplication{Account: a.Name, Primary: a.Primary, Secondary: a.Secondary, LastGeoFailoverTime: a.LastFailover}
-	out.StatusOfPrimary = l.statusOf(a.Primary)
+	if out.StatusOfPrimary = l.statusOf(a.Primary); a.WithoutPrimary != "" {
+		out.StatusOfPrimary = LocationUnavailable
+	}
 	if a.Secondary == "" {
 		return out
 	}

@@ -84,7 +84,7 @@ func (t *tool) accountList() *cobra.Command {
 	}
 }
 
-// writeOperations writes what is under way for accounts, after a list of them; nothing for none.
+// writeOperations writes what is under way for accounts, and which of them have no primary, after a list of them; nothing for none.
 func writeOperations(w io.Writer, accounts []admin.Account) {
 	rows := [][]string{{"UNDER WAY FOR", "OPERATION", "PHASE", "CANNOT GO ON NOW"}}
 	for _, a := range accounts {
@@ -95,6 +95,11 @@ func writeOperations(w io.Writer, accounts []admin.Account) {
 	if len(rows) > 1 {
 		_, _ = fmt.Fprintln(w)
 		table(w, rows)
+	}
+	for _, a := range accounts {
+		if a.WithoutPrimary != "" {
+			_, _ = fmt.Fprintf(w, "\naccount %s: %s\n", a.Name, a.WithoutPrimary)
+		}
 	}
 }
 
@@ -138,6 +143,9 @@ func writeAccount(w io.Writer, a shown) {
 		{"secondary", orDash(string(a.Secondary))},
 		{"epoch", a.Epoch.String()},
 	})
+	if a.WithoutPrimary != "" {
+		_, _ = fmt.Fprintf(w, "without a primary: %s\n", a.WithoutPrimary)
+	}
 	if a.Geo != nil {
 		writeGeo(w, *a.Geo)
 	}

@@ -64,6 +64,16 @@ func port(t *testing.T) *httptest.Server {
 	waits := local
 	waits.Operation = "the change to LRS: the other location has not deleted its copy yet"
 	answer("POST /v1/accounts/"+string(local.Name)+"/update", 200, admin.AccountUpdated{AccountInfo: waits, Behind: "the link is cut"})
+	answer("POST /v1/locations/northcentralus/copies/alone", 200, admin.CopyAlone{
+		Account: "pictures", Location: "northcentralus", Rows: 12, Bytes: 3400, PayloadBytes: 1 << 20, Streams: 3,
+		Newest: admin.Time{Time: time.Date(2026, 11, 21, 15, 4, 5, 0, time.UTC)},
+	})
+	ahead := account
+	ahead.Name = "ahead"
+	answer("GET /v1/accounts/ahead", 200, ahead)
+	answer("POST /v1/accounts/ahead/update", 409, admin.ErrorDocument{Error: admin.Error{
+		Code: admin.CodeSecondaryAhead, Message: "could not rebuild account ahead: its copy is ahead: antipodectl fork resolve ahead --keep northcentralus",
+	}})
 	percent, speed, left := 62.6, 1.5e6, 2148.4
 	copying := local
 	copying.Name, copying.Operation = "filling", "the first copy of its data at the other location (bootstrap)"
@@ -245,7 +255,11 @@ func TestGolden(t *testing.T) {
 		"account-show":              "account show pictures",
 		"account-show-filling":      "account show filling",
 		"account-show-begins":       "account show begins",
-		"account-rebuild":           "account rebuild filling",
+		"account-rebuild":           "account rebuild pictures",
+		"account-rebuild-yes":       "account rebuild pictures --yes",
+		"account-rebuild-json":      "account rebuild pictures --force pictures --output json",
+		"account-rebuild-other":     "account rebuild pictures --force filling",
+		"account-rebuild-refused":   "account rebuild ahead",
 		"account-rate":              "account rate filling 20000000",
 		"account-rate-none":         "account rate filling fast",
 		"help-account-rebuild":      "account rebuild --help",

@@ -41,9 +41,9 @@ command stays as the client wrote it. A stream that is lost is settled for the p
 the secondary lacks what it had acknowledged. A settlement for the secondary may be changed
 to one for the primary, which then holds for what is left.
 
-A fork of the catalog is refused: antipodectl account rebuild makes the copy again, and deletes
-what only the secondary has. Where that is needed antipodectl failover unplanned keeps it: the
-secondary becomes the primary with all that it has.`,
+A fork of the catalog is refused: antipodectl failover unplanned keeps most, since the secondary
+becomes the primary with all that it has. antipodectl account rebuild makes the copy again, and
+moves what only the secondary has to its lost-and-found.`,
 		Example: `  antipodectl fork list
   antipodectl fork resolve pictures --keep northcentralus
   antipodectl fork found list southcentralus`,
@@ -114,7 +114,8 @@ func (t *tool) foundList() *cobra.Command {
 		Short: "List the rows that fork resolve has overwritten or deleted at a location",
 		Long: `list shows each row of the lost-and-found of a location: what a row held before fork
 resolve, or a client's write that came while the fork was being settled, overwrote or
-deleted it there. A row is kept once for each settlement. Nothing is ever dropped but by
+deleted it there; and what only a copy had that was deleted there (account rebuild), whose
+SETTLEMENT ends in #0. A row is kept once for each settlement. Nothing is ever dropped but by
 fork found drop. KEPT is unreadable for an entry that cannot be decoded.`,
 		Example: `  antipodectl fork found list southcentralus --account pictures`,
 		Args:    exactly("LOCATION"),

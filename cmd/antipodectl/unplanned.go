@@ -28,8 +28,8 @@ what it acknowledges until then is lost, too: make sure that it is off.
 When the former primary is back it serves nothing of the account before it has compared both.
 If it has exactly what the copy had, it is the secondary at once. If it has more, and knows all
 of that, it keeps it apart (antipodectl lost list), takes what it lacks, and is the secondary by
-itself. Else it has diverged and waits: account rebuild, at the new primary, deletes what it
-has and makes its copy again.
+itself. Else it has diverged and waits: account rebuild, at the new primary, moves what only it
+has to its lost-and-found, and makes its copy again.
 
 With a witness it first waits until the primary's lease has ended there (claiming), so that the
 primary acknowledges nothing any more. While the witness does not answer it waits for that.

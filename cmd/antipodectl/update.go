@@ -98,28 +98,3 @@ func writeUpdated(w io.Writer, a admin.AccountUpdated) {
 		_, _ = fmt.Fprintf(w, "the other location does not have the change yet, and gets it by itself: %s\n", a.Behind)
 	}
 }
-
-func (t *tool) accountRebuild() *cobra.Command {
-	var rate *uint64
-	c := &cobra.Command{
-		Use:   "rebuild NAME",
-		Short: "Make the copy of an account again from nothing",
-		Long: `rebuild has all data of NAME copied to its secondary again, while clients write: for a copy
-that was lost with its location, is forked, or has fallen out of the primary's outbox. The
-account gets a new epoch. What the secondary has stays readable until it has the command,
-and is then deleted; until the new copy is complete it cannot be read, and statistics say
-bootstrap.
-
-It returns when the account's primary has begun. What follows goes on by itself, also with
-the secondary away: antipodectl account show NAME says how far it is, and account rate changes
-how fast it may go.`,
-		Example: `  antipodectl account rebuild pictures
-  antipodectl account rebuild pictures --rate 20000000`,
-		Args: exactly("NAME"),
-	}
-	c.RunE = answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
-		return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{Rebuild: true, BytesPerSecond: given(c, rate)})
-	}, writeUpdated)
-	rate = rateFlag(c)
-	return c
-}

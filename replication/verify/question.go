@@ -22,6 +22,9 @@ const (
 	// OpRead returns units of rows as the location has them now, and the heads or cursors that belong to them. It needs
 	// no session.
 	OpRead Op = "read"
+	// OpPage returns the rows of a span of keys as the location has them now, by key and sum, as many as fit an answer. It
+	// needs no session.
+	OpPage Op = "page"
 	// OpClose ends a session.
 	OpClose Op = "close"
 )
@@ -42,6 +45,11 @@ type Question struct {
 	Scan     *Scan    `json:",omitempty"`
 	// Offset is where the part of the result begins that is asked for.
 	Offset uint64 `json:",omitempty"`
+	// Start, End and Lanes belong to OpPage: the keys of [Start, End) on these lanes. Values has their values come, too.
+	Start  []byte `json:",omitempty"`
+	End    []byte `json:",omitempty"`
+	Lanes  Lanes  `json:",omitempty"`
+	Values bool   `json:",omitempty"`
 }
 
 // LaneHead is the last record of a lane as a snapshot has it.
@@ -84,6 +92,8 @@ type Answer struct {
 	// Damages lists damaged chunks, the first of Damaged.
 	Damages []Damage `json:",omitempty"`
 	Damaged uint64   `json:",omitempty"`
+	// Next is where the page goes on, nil after its last row.
+	Next []byte `json:",omitempty"`
 }
 
 // Bounds of questions and answers, below the 4 MiB of a call.

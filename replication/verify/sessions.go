@@ -132,6 +132,9 @@ func (s *Sessions) Ask(ctx context.Context, r geo.RangeID, q *Question) (*Answer
 	if q.Op == OpRead {
 		return s.read(ctx, r, q)
 	}
+	if q.Op == OpPage {
+		return s.page(ctx, r, q)
+	}
 	found := s.find(q.Session)
 	if found == nil || found.rng != r {
 		return &Answer{Gone: true}, nil

@@ -49,6 +49,9 @@ type Location interface {
 	// Support returns what the process of a node knows of itself.
 	Support(ctx context.Context, id geo.NodeID) (wire.Support, error)
 
+	// CopyAlone counts what the location's copy of an account has that its primary does not, or has otherwise.
+	CopyAlone(ctx context.Context, q wire.AloneQuery) (wire.CopyAlone, error)
+
 	// Forks lists the streams that may not go on, as the location keeps them.
 	Forks(ctx context.Context) (wire.Forks, error)
 
@@ -167,6 +170,7 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 	for i, a := range answers { // Once all have what they are at their primary, which knows of no promotion.
 		takePromotions(out.Accounts, a.value.Accounts, b.o.Locations[i].Name())
 	}
+	b.nameUnheld(ctx, out.Accounts, answers)
 	return out, nil
 }
 
@@ -232,36 +236,6 @@ func (b *Backend) info(a wire.Account) wire.AccountInfo {
 		out.Endpoints = append(out.Endpoints, e)
 	}
 	return out
-}
-
-// Accounts implements api/admin.Cluster. It lists the accounts that any location knows: a new
-// account is known at one location first, and a change at its primary.
-func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
-	var out []wire.AccountInfo
-	var errs []error
-	known := map[geo.Account]int{}
-	answers := each(b, func(l Location) answer[[]wire.Account] { return answerOf(l.Accounts(ctx)) })
-	for i, a := range answers {
-		errs = append(errs, a.err)
-		for _, account := range a.value {
-			at, is := known[account.Name]
-			if !is {
-				known[account.Name] = len(out)
-				out = append(out, b.info(account))
-			} else if owns(b.o.Locations[i].Name(), account, out[at].Account) {
-				out[at] = b.info(account)
-			}
-		}
-	}
-	for i, a := range answers { // Once all have what they are at their primary, which knows of no promotion.
-		for _, account := range a.value {
-			promotes(&out[known[account.Name]].Account, account, b.o.Locations[i].Name())
-		}
-	}
-	if len(out) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	return out, nil
 }
 
 // Account implements api/admin.Cluster.

@@ -86,6 +86,10 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 			return d.Dropped, err
 		}, 1, "", "drop [02]"},
 		{func(ctx context.Context, b *Backend) (any, error) {
+			out, err := b.CopyAlone(ctx, "south", wire.AloneQuery{Account: "mail"})
+			return out.Rows, err
+		}, uint64(7), "", "alone mail"},
+		{func(ctx context.Context, b *Backend) (any, error) {
 			out, err := b.Lost(ctx, "south", wire.LostQuery{Account: "mail"})
 			return len(out.Changes), err
 		}, 1, "", "lost mail"},

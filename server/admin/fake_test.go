@@ -245,6 +245,10 @@ func (f *fake) DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropp
 	return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v", q.Keys)
 }
 
+func (f *fake) CopyAlone(ctx context.Context, q wire.AloneQuery) (wire.CopyAlone, error) {
+	return wire.CopyAlone{Account: q.Account, Location: f.name, Rows: 7}, f.note(ctx, "alone %s", q.Account)
+}
+
 func (f *fake) Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error) {
 	return wire.Lost{Location: f.name, Changes: []wire.LostChange{{Key: "02"}}}, f.note(ctx, "lost %s", q.Account)
 }

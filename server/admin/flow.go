@@ -58,7 +58,9 @@ func (b *Backend) Why(ctx context.Context, name geo.Account, threshold time.Dura
 	if err != nil {
 		return wire.Why{}, err
 	}
-	return flow.Why(name, all, threshold), nil
+	out := flow.Why(name, all, threshold)
+	b.explainUnheld(ctx, all, &out)
+	return out, nil
 }
 
 // errNotShown is why a port of one location has no flow of the other.

@@ -27,6 +27,11 @@ func (b *Backend) DropFound(ctx context.Context, l geo.Location, q wire.DropFoun
 	return ask(b, l, func(l Location) (wire.FoundDropped, error) { return l.DropFound(ctx, q) })
 }
 
+// CopyAlone implements api/admin.Forks.
+func (b *Backend) CopyAlone(ctx context.Context, l geo.Location, q wire.AloneQuery) (wire.CopyAlone, error) {
+	return ask(b, l, func(l Location) (wire.CopyAlone, error) { return l.CopyAlone(ctx, q) })
+}
+
 // ask asks one location.
 func ask[T any](b *Backend, at geo.Location, f func(Location) (T, error)) (out T, err error) {
 	err = b.at(at, func(l Location) (err error) {
@@ -54,6 +59,18 @@ func (l *Local) FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.Found
 // DropFound implements Location.
 func (l *Local) DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error) {
 	return l.Location.DropFound(ctx, q)
+}
+
+// CopyAlone implements Location.
+func (l *Local) CopyAlone(ctx context.Context, q wire.AloneQuery) (wire.CopyAlone, error) {
+	return l.Location.CopyAlone(ctx, q.Account)
+}
+
+// CopyAlone implements Location.
+func (r *Remote) CopyAlone(ctx context.Context, q wire.AloneQuery) (wire.CopyAlone, error) {
+	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.CopyAlone, error) {
+		return c.CopyAlone(ctx, r.Location, q)
+	})
 }
 
 // ResolveFork implements Location.

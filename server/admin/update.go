@@ -2,12 +2,15 @@ package admin
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"time"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/location"
 	"antipode/services/storageerr"
+	"antipode/stats"
 )
 
 // primaryWait bounds how long an answer waits for the primary of an account, which knows its changes first.
@@ -26,8 +29,12 @@ func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
 	answers := each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) })
+	latest, unheld := b.withoutPrimary(ctx, b.recordsOf(ctx, a.Name))
+	if unheld {
+		a = latest
+	}
 	for i, there := range answers {
-		if there.err == nil && owns(b.o.Locations[i].Name(), there.value, a) {
+		if there.err == nil && !unheld && owns(b.o.Locations[i].Name(), there.value, a) {
 			a = there.value
 		}
 	}
@@ -109,12 +116,44 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 	if err != nil {
 		return wire.AccountUpdated{}, storageerr.InvalidInput.Saying(err.Error())
 	}
+	if u.Rebuild && u.Force == "" {
+		if err := b.waitsForClock(ctx, a); err != nil {
+			return wire.AccountUpdated{}, err
+		}
+	}
 	out, err := l.UpdateAccount(ctx, name, u)
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
 	out.AccountInfo = b.info(out.Account)
 	return out, nil
+}
+
+// clockWait bounds how long a rebuild waits for what the secondary says of its clock. Where it does not answer the primary
+// refuses the rebuild.
+const clockWait = 2 * time.Second
+
+// waitsForClock refuses the rebuild of an account whose copy stands since the clocks of both locations disagree: its secondary
+// knows. The copy lacks nothing that would not come once they agree.
+func (b *Backend) waitsForClock(ctx context.Context, a wire.Account) error {
+	l, err := b.find(a.Secondary)
+	if err != nil {
+		return nil //nolint:nilerr // This port does not reach it.
+	}
+	ctx, cancel := context.WithTimeout(ctx, clockWait)
+	defer cancel()
+	f, err := l.Flow(ctx, a.Name)
+	if err != nil {
+		return nil //nolint:nilerr // The primary asks, too.
+	}
+	for _, s := range f.Services {
+		if s.Reason == string(stats.Clock) {
+			return &wire.Error{Status: http.StatusConflict, Code: wire.CodeClocks, Message: fmt.Sprintf(
+				"could not rebuild account %s: its copy at %s stands since the clocks of the two locations disagree, and goes on once they agree: "+
+					"docs/runbooks/clock-skew.md; antipodectl account rebuild %s --force %s deletes it all the same", a.Name, a.Secondary, a.Name, a.Name)}
+		}
+	}
+	return nil
 }
 
 // endPromotion ends the unplanned failover of an account to its secondary. The primary knows of none.

@@ -55,3 +55,19 @@ func (s Set) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 	slices.SortStableFunc(out, func(a, b *catalog.Account) int { return strings.Compare(string(a.Name), string(b.Name)) })
 	return slices.CompactFunc(out, func(a, b *catalog.Account) bool { return a.Name == b.Name }), nil
 }
+
+// Records returns the accounts as the catalog of this location has them, whatever another one has.
+func (l *Location) Records(ctx context.Context) ([]*catalog.Account, error) {
+	if _, err := l.Stamp(); err != nil {
+		return nil, err
+	}
+	return l.Directory.Accounts(ctx)
+}
+
+// Record is Records for one account.
+func (l *Location) Record(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	if _, err := l.Stamp(); err != nil {
+		return nil, err
+	}
+	return l.Directory.Account(ctx, name)
+}

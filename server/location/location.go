@@ -24,6 +24,7 @@ import (
 	"antipode/replication/link"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
+	"antipode/replication/verify"
 	"antipode/services"
 	"antipode/services/blobs"
 	"antipode/stamp"
@@ -244,6 +245,7 @@ func New(o Options) *Location {
 func (l *Location) SetFar(f Far) {
 	l.far = f
 	l.Directory.SetPeer(f.Directory)
+	l.Directory.SetFarRows(&verify.Remote{Call: f.Verify})
 }
 
 // Start opens and runs the location. Missing data folders are made. Reading large stores takes

@@ -113,10 +113,15 @@ func (l *Location) CreateAccount(ctx context.Context, n wire.NewAccount) (*catal
 	return l.Directory.CreateAs(ctx, want)
 }
 
-// UpdateAccount changes the redundancy of an account whose primary is this location, has its copy made again, changes
-// the rate of that or the policy for late changes, or begins or ends a failover: see directory.Directory.Update, Rebuild,
+// UpdateAccount changes the redundancy of an account whose primary is this location, has its copy made again (see
+// CheckRebuild), changes the rate of that or the policy for late changes, or begins or ends a failover: see directory.Directory.Update, Rebuild,
 // SetRate, SetWhenLate, Move and EndMove. The catalog's leader must be in this process.
 func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
+	if u.Failover == nil {
+		if err := checkUpdate(name, u); err != nil {
+			return nil, nil, err
+		}
+	}
 	switch {
 	case u.Failover != nil:
 		a, err = l.failover(ctx, name, u)
@@ -126,7 +131,7 @@ func (l *Location) UpdateAccount(ctx context.Context, name geo.Account, u wire.U
 	case u.Rebuild && u.Redundancy != "":
 		return nil, nil, storageerr.InvalidInput.Saying("a rebuild changes no redundancy: give one of the two")
 	case u.Rebuild:
-		return l.Directory.Rebuild(ctx, name, u.BytesPerSecond)
+		return l.rebuild(ctx, name, u)
 	case u.Redundancy == "" && u.BytesPerSecond != nil:
 		a, err = l.Directory.SetRate(ctx, name, *u.BytesPerSecond)
 		return a, nil, err

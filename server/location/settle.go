@@ -93,7 +93,7 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 }
 
 // rebuildDeletes names the remedy that keeps less.
-const rebuildDeletes = "antipodectl account rebuild deletes what only the secondary has, and makes the copy again"
+const rebuildDeletes = "antipodectl account rebuild --force makes the copy again, and moves what only the secondary has to its lost-and-found"
 
 func whyNotSettled(o ranges.SettleOutcome) string {
 	switch o {
