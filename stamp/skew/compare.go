@@ -73,9 +73,9 @@ func (t *Table) Compare(nodes []geo.NodeID, began time.Duration) Comparison {
 	return c
 }
 
-// Judge is Compare with all nodes of the stamp, and decides whether the clock here may prove those of others: see Own.
+// CompareStamp is Compare with all nodes of the stamp, and decides whether the clock here may prove those of others: see Own.
 // What those show that prove nothing themselves does not end that: they may have been started after a leap.
-func (t *Table) Judge(nodes []geo.NodeID, began time.Duration) Comparison {
+func (t *Table) CompareStamp(nodes []geo.NodeID, began time.Duration) Comparison {
 	c := t.Compare(nodes, began)
 	t.mu.Lock()
 	defer t.mu.Unlock()
