@@ -73,6 +73,27 @@ func (t *Table) Compare(nodes []geo.NodeID, began time.Duration) Comparison {
 	return c
 }
 
+// CompareStamp is Compare with all nodes of the stamp, and decides whether the clock here may prove those of others: see Own.
+// What those show that prove nothing themselves does not end that: they may have been started after a leap.
+func (t *Table) CompareStamp(nodes []geo.NodeID, began time.Duration) Comparison {
+	c := t.Compare(nodes, began)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	apart := 0
+	for _, id := range nodes {
+		if s, known := t.of(id); known && !s.unsure && distance(t.base, s.base) > geo.ClockOffMax+t.baseErr+s.err {
+			apart++
+		}
+	}
+	switch {
+	case c.Agreement == Agreed:
+		t.belief.agreed = true
+	case len(nodes)-apart < len(nodes)/2+1:
+		t.belief.agreed = false
+	}
+	return c
+}
+
 // of returns what is known of the clock of a node, this one included.
 func (t *Table) of(id geo.NodeID) (sample, bool) {
 	if id == t.self {

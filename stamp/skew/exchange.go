@@ -51,7 +51,7 @@ func (x *Exchange) Tick(nodes []geo.NodeID, refused bool, now, ran time.Duration
 			x.AskFar(func(o Own, err error) { x.TakeFar(sent, o, err) })
 		}
 	}
-	off := refused || x.Compare(nodes, now).Agreement == Off
+	off := x.CompareStamp(nodes, now).Agreement == Off || refused
 	begins, ends := x.Watch.Step(off, ran)
 	if !begins && !ends {
 		return

@@ -19,9 +19,11 @@ import (
 //	           other location leapt by as much, leapTogether does; and as much running time as it leapt by: so
 //	           nothing waits for longer than it has waited already
 //
-// A clock that fell behind gives times, which do no harm, but proves nothing. A node whose clock agrees with one that leapt,
-// and is not proven, has leapt too: it was started after the leap. A location of which all nodes were started after it,
-// and that reaches no other, cannot know. A stamp that has no other location believes its clocks: nothing waits for its times.
+// A clock that fell behind gives times, which do no harm, but proves nothing. Nor does one that did not agree with those of
+// its stamp yet, or is apart from them: nodes whose clocks are right would take it that they leapt. A node whose clock
+// agrees with one that leapt, and is not proven, has leapt too: it was started after the leap. A location of which all nodes
+// were started after it, and that reaches no other, cannot know. A stamp that has no other location believes its clocks:
+// nothing waits for its times.
 
 const (
 	// startWait is how long a node that was just started waits for a clock to compare its own with.
@@ -41,6 +43,8 @@ type belief struct {
 	// leapt is how far it is ahead of that, by more than geo.ClockOffMax; 0 while it is believed.
 	leapt  time.Duration
 	proven bool
+	// agreed is what the clocks of the stamp last showed: a quorum agreed, and no quorum of those that are proven is apart.
+	agreed bool
 	// since is when it was started, believed or leapt, in running time. began: it is known.
 	since time.Duration
 	began bool
@@ -72,7 +76,7 @@ func (t *Table) Own() Own {
 // own answers for a reading.
 func (t *Table) own(r Reading) Own {
 	b := &t.belief
-	return Own{Wall: r.Wall.UnixMicro(), Unsure: !b.proven || b.leapt != 0, Leapt: b.leapt}
+	return Own{Wall: r.Wall.UnixMicro(), Unsure: !b.proven || b.leapt != 0 || !b.agreed, Leapt: b.leapt}
 }
 
 // weigh compares the newest reading with what was believed.

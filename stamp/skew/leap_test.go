@@ -197,6 +197,47 @@ func TestR6Starts(t *testing.T) {
 	require.True(t, s.tables[1].Own().Unsure, "it is behind, and proves nothing")
 }
 
+// R6: a node whose clock is slow, and apart from those of its stamp, has nobody distrust a clock that is right: neither two of
+// its stamp that are started while the other location is away, nor the other location as it starts.
+func TestR6SlowClockProvesNothing(t *testing.T) {
+	for _, slowFirst := range []bool{false, true} {
+		s := newSites(t)
+		s.clocks[3].off = -time.Hour
+		s.restart(3)
+		s.stamp.down[1], s.stamp.down[2] = slowFirst, slowFirst
+		s.run(2 * provenAfter)
+		require.True(t, s.tables[3].Own().Unsure)
+		for _, id := range s.far.ids {
+			s.far.restart(id)
+		}
+		s.run(3 * startWait)
+		s.far.all(Agreed)
+		s.down = true
+		clear(s.stamp.down)
+		s.restart(1)
+		s.restart(2)
+		s.run(3 * startWait)
+		s.require(1, Agreed)
+		s.require(2, Agreed)
+		s.require(3, Off)
+	}
+}
+
+// R6: a clock that did not leap, as those of all others of its stamp did, has them distrusted after they are started.
+func TestR6ClockThatDidNotLeapProves(t *testing.T) {
+	s := newSites(t)
+	s.run(time.Minute)
+	s.down = true
+	s.clocks[1].off, s.clocks[2].off = time.Hour, time.Hour
+	s.run(2 * provenAfter)
+	s.restart(1)
+	s.restart(2)
+	s.run(3 * startWait)
+	s.all(Off)
+	require.Positive(t, s.tables[1].Own().Leapt)
+	require.False(t, s.tables[3].Own().Unsure)
+}
+
 // What no honest node answers neither panics nor has a proven clock distrusted.
 func TestR6HostileFar(t *testing.T) {
 	s := newSites(t)

@@ -91,6 +91,7 @@ func (s *stamp) tick(there, held, back time.Duration) (asked int) {
 				s.tables[to.Node].TakeAnswer(p, to.Answer)
 			}
 		}
+		s.tables[id].CompareStamp(s.ids, s.time.Mono())
 	}
 	return asked
 }

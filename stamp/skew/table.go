@@ -88,8 +88,8 @@ type sample struct {
 	err  time.Duration
 	// at is the running time at which it came.
 	at time.Duration
-	// leapt: the peer's clock had leapt ahead.
-	leapt bool
+	// leapt: the peer's clock had leapt ahead. unsure: it proves nothing.
+	leapt, unsure bool
 }
 
 // New returns the table of a node. running is the running time of its scheduler. paired: AskFar is called, and what it
@@ -176,7 +176,8 @@ func (t *Table) TakeAnswer(from geo.NodeID, a Answer) {
 		return
 	}
 	s := sample{
-		base: time.UnixMicro(a.Wall).Add(-(a.Sent + width/2)), err: width/2 + time.Microsecond, at: t.running.Time(), leapt: a.Leapt > 0,
+		base: time.UnixMicro(a.Wall).Add(-(a.Sent + width/2)), err: width/2 + time.Microsecond, at: t.running.Time(),
+		leapt: a.Leapt > 0, unsure: a.Unsure,
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -185,7 +186,7 @@ func (t *Table) TakeAnswer(from geo.NodeID, a Answer) {
 		return
 	}
 	p.samples = slices.DeleteFunc(p.samples, func(old sample) bool {
-		return old.err >= s.err || old.leapt != s.leapt || t.old(old) || distance(old.base, s.base) > old.err+s.err+driftMax
+		return old.err >= s.err || old.leapt != s.leapt || old.unsure != s.unsure || t.old(old) || distance(old.base, s.base) > old.err+s.err+driftMax
 	})
 	if len(p.samples) < samplesMax {
 		p.samples = append(p.samples, s)

@@ -27,7 +27,7 @@ import (
 //	1006 LeaderHint         Term
 //	1007 LastID             Replica           Nonce
 //	1008 ClockQuestion      Sent
-//	1009 ClockAnswer        Sent              Wall        Unsure    Held, in Commit; Leapt, in RejectHint
+//	1009 ClockAnswer        Sent              Wall        sure      Held, in Commit; Leapt, in RejectHint
 //	1010 RoomReport         Level
 const (
 	typeDurableIndex   = pb.MessageType(1000)
@@ -69,7 +69,7 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 		typ, index = typeClockQuestion, uint64(r.Sent)
 	case membership.ClockAnswer:
 		typ, index, logTerm, commit = typeClockAnswer, uint64(r.Sent), uint64(r.Wall), uint64(r.Held)
-		reject, hint = r.Unsure, uint64(r.Leapt)
+		reject, hint = !r.Unsure, uint64(r.Leapt) // An earlier version sets neither, and proves nothing.
 	case membership.RoomReport:
 		typ, index = typeRoomReport, uint64(r.Level)
 	default:
@@ -110,7 +110,8 @@ func reportFromWire(m *pb.Message) membership.Message {
 		return membership.ClockQuestion{Question: skew.Question{Sent: time.Duration(m.GetIndex())}}
 	case typeClockAnswer:
 		return membership.ClockAnswer{Answer: skew.Answer{
-			Sent: time.Duration(m.GetIndex()), Wall: int64(m.GetLogTerm()), Held: time.Duration(m.GetCommit()), Unsure: m.GetReject(), Leapt: time.Duration(m.GetRejectHint()),
+			Sent: time.Duration(m.GetIndex()), Wall: int64(m.GetLogTerm()), Held: time.Duration(m.GetCommit()),
+			Unsure: !m.GetReject(), Leapt: time.Duration(m.GetRejectHint()),
 		}}
 	case typeRoomReport:
 		return membership.RoomReport{Level: room.Level(min(m.GetIndex(), uint64(room.Spent)))}
