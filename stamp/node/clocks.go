@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"time"
 
 	"antipode/geo"
 	"antipode/stamp/membership"
@@ -46,10 +47,24 @@ func (n *Node) Receive(batch []Envelope) {
 // Clocks is what the node knows of its wall clock. It may be called from any goroutine.
 func (n *Node) Clocks() *skew.Exchange { return &n.clocks }
 
-// latest returns the greatest commit time that a range of a node has applied.
-func latest(n *Node) (t geo.Timestamp) {
-	for _, h := range n.ranges {
-		t = max(t, h.Machine.AppliedState().Last)
+// times are the commit times of the ranges of a node.
+type times struct {
+	n *Node
+	// found is by how much they were ahead of the clock when that was found; 0 while they are not.
+	found time.Duration
+}
+
+// ahead implements ranges.Options.TimesAhead.
+func (t *times) ahead(now time.Time) time.Duration {
+	latest := geo.Timestamp(0)
+	for _, h := range t.n.ranges {
+		latest = max(latest, h.Machine.AppliedState().Last)
 	}
-	return t
+	switch by := latest.Time().Sub(now); {
+	case by <= 2*geo.ClockOffMax:
+		t.found = 0
+	case t.found == 0:
+		t.found = by
+	}
+	return t.found
 }

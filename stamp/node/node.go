@@ -64,7 +64,7 @@ func Open(o Options) (_ *Node, err error) {
 	n.stores = stores{o: &n.o, rng: n.rng, logs: map[geo.RangeID]state.RangeLog{}}
 	n.hints.Timeout = time.Duration(o.ElectionTicks) * o.Tick
 	n.scheduler = scheduler{
-		n: n, inbox: inbox{wake: make(chan struct{}, 1)}, running: clock.NewRunning(o.Tick), activeAt: map[geo.NodeID]uint64{},
+		n: n, inbox: inbox{wake: make(chan struct{}, 1)}, running: clock.NewRunning(o.Tick), times: times{n: n}, activeAt: map[geo.NodeID]uint64{},
 	}
 	n.scheduler.running.Advance(o.Clock.Mono())
 	if !o.Stepped {
@@ -170,7 +170,7 @@ func (n *Node) openRange(id geo.RangeID) error {
 		Location: n.o.Location, Range: id, Clock: n.o.Clock, Running: n.scheduler.running, Parity: n.o.Parity, State: n.stores.state, Nodes: n.placement.Of(id), Wake: n.Wake,
 		Slow:          func(bytes int) time.Duration { return n.snapshots.Slow(id, bytes) },
 		CloseInterval: interval, LeaseLength: time.Duration(n.o.ElectionTicks-3) * n.o.Tick, OnCommit: onCommit,
-		CompareClock: n.clocks.Compare, Latest: func() geo.Timestamp { return latest(n) }, Fence: n.o.Fence,
+		CompareClock: n.clocks.Compare, TimesAhead: n.scheduler.times.ahead, Fence: n.o.Fence,
 		OnTransfer: func(to geo.NodeID, reason string) {
 			n.event(Event{Kind: LeaderTransferred, Range: id, Node: to, Reason: reason})
 		},

@@ -20,6 +20,7 @@ type scheduler struct {
 	inbox inbox
 	// running is the running time, which each pass advances.
 	running  *clock.Running
+	times    times
 	nextTick time.Duration
 	ticks    uint64
 	// collected is what the replicas have ready in a pass.

@@ -19,9 +19,9 @@ type Options struct {
 	// CompareClock reads the wall clock and compares it with those of the nodes of the range (R6). Nil means
 	// that the wall clock is right.
 	CompareClock func(nodes []geo.NodeID, passBegan time.Duration) skew.Comparison
-	// Latest is the greatest commit time that a range of the node has applied; from the scheduler. Nil means
-	// that none is ahead of the clock.
-	Latest func() geo.Timestamp
+	// TimesAhead is by how much commit times that the node has applied are ahead of now, as of when they were first found to
+	// be: what is taken since does not count. From the scheduler; nil means that none is.
+	TimesAhead func(now time.Time) time.Duration
 	// Understands returns an error for an entry that this program cannot apply. Nil means change.Understood;
 	// tests play an older version with it. OnLater is called, once, when such an entry or snapshot comes; OnFloor where
 	// the catalog's floor is above what this program knows: its node must stop. Both may be nil, and any goroutine calls.

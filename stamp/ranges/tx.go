@@ -124,14 +124,12 @@ func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 // follow them do no more harm, and waiting for them would take as long as the clocks were ahead: any that is ahead
 // by less than twice as much is taken, but of no more than aheadMore.
 func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
-	ahead := max(0, t.Time().Sub(tx.now)-geo.ClockOffMax)
-	if ahead == 0 || tx.r.o.Latest == nil {
-		return ahead
+	ahead, allowed := t.Time().Sub(tx.now), geo.ClockOffMax
+	if ahead > allowed && tx.r.o.TimesAhead != nil {
+		have := tx.r.o.TimesAhead(tx.now)
+		allowed = max(allowed, have+min(have, aheadMore))
 	}
-	if latest := tx.r.o.Latest().Time().Sub(tx.now); latest > 2*geo.ClockOffMax {
-		ahead = max(0, t.Time().Sub(tx.now)-latest-min(latest, aheadMore))
-	}
-	return ahead
+	return max(0, ahead-allowed)
 }
 
 // aheadMore is by how much a time may be above those of ranges whose times are ahead of the clock.

@@ -33,7 +33,7 @@ const (
 	// leapTogether is how long a leap of both locations is not believed. These three are of running time.
 	leapTogether = 10 * time.Second
 	// errMax bounds how wrong what was learned of another clock may be, in either direction.
-	errMax = 2 * time.Second
+	errMax = geo.ClockOffMax / 2
 )
 
 // belief is whether a node believes its wall clock.
@@ -129,7 +129,7 @@ func (t *Table) weighAgainst(s sample, o Own, far bool) {
 	switch {
 	case !o.Unsure && agrees:
 		t.believe(true)
-	case !o.Unsure && b.base.IsZero():
+	case !o.Unsure && (b.base.IsZero() || far && b.leapt == 0): // It was started with it.
 		t.distrust(ahead(t.base, s.base))
 	case o.Leapt > 0 && agrees && b.leapt == 0 && distance(t.base, s.base) <= o.Leapt/2: // It was started after the leap.
 		t.distrust(min(o.Leapt, offMax))
@@ -176,6 +176,5 @@ func (t *Table) Why() string {
 	if leapt <= 0 {
 		return Describe(t.Offsets())
 	}
-	return fmt.Sprintf("its clock leapt ahead by %s, and no clock agrees that did not: set it right, or if it is right, stop all nodes of the location and start them",
-		leapt.Round(10*time.Millisecond))
+	return fmt.Sprintf("its clock leapt ahead by %s, or those of the other location are slow by that: set right what is wrong", leapt.Round(10*time.Millisecond))
 }

@@ -256,3 +256,24 @@ func TestR6HostileFar(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, geo.ClockOffMax, time.Second)
 }
+
+// R6: a location that was started with a wrong clock while the link was cut gives no times once it learns of the other one, within
+// provenAfter.
+func TestR6StartedWrongWhileCutOff(t *testing.T) {
+	s := newSites(t)
+	s.run(time.Minute)
+	s.down = true
+	s.leap(time.Hour)
+	for _, id := range s.ids {
+		s.restart(id)
+	}
+	s.run(2 * startWait)
+	s.all(Agreed)
+	s.down = false
+	s.run(2 * time.Second)
+	s.all(Off)
+	s.far.all(Agreed)
+	s.leap(0)
+	s.run(time.Second)
+	s.all(Agreed)
+}
