@@ -47,7 +47,7 @@ func TestR6TimesAheadAreTakenLate(t *testing.T) {
 	}
 }
 
-// R6, a closed record and a record of the year 2100 are tried again every few seconds, so that
+// R6, a closed record and a record of the year 2100 are tried again twice a second, so that
 // they are taken soon after the clock here, which may be the wrong one, was corrected; no answer is
 // pulled in a tight loop meanwhile.
 func TestR6FarAheadIsTriedAgain(t *testing.T) {
@@ -73,7 +73,7 @@ func TestR6FarAheadIsTriedAgain(t *testing.T) {
 	run(60)
 	require.Zero(t, w.taken[testRange])
 	require.True(t, r.Ahead(testRange))
-	require.Less(t, asked, 200)
+	require.Less(t, asked, 60*10)
 	right = true
 	run(20) // Answers get lost on the way.
 	require.Empty(t, w.whole())

@@ -49,10 +49,10 @@ func requireCopied(t *testing.T, c *Cluster, account geo.Account) {
 	require.Empty(t, verifiedWhole(t, c, account, wire.VerifyQuery{}).Differences)
 }
 
-// requireRebuilt has an account's copy made again, and waits for it.
+// requireRebuilt has an account's copy made again, whatever it has alone, and waits for it.
 func requireRebuilt(t *testing.T, c *Cluster, account geo.Account) {
 	t.Helper()
-	_, err := adminClient(t, c).UpdateAccount(t.Context(), account, wire.UpdateAccount{Rebuild: true})
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), account, wire.UpdateAccount{Rebuild: true, Force: account})
 	require.NoError(t, err)
 	requireCopied(t, c, account)
 }

@@ -111,6 +111,8 @@ func TestForkedStreamIsUnavailable(t *testing.T) {
 			}
 		}
 	}
+	_, err = adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Rebuild: true})
+	require.ErrorContains(t, err, "antipodectl fork resolve northacct --keep southcentralus takes them back", "the secondary is ahead")
 	requireRebuilt(t, c, "northacct")
 	require.Equal(t, "after", read(t, c, "northacct", "-secondary", "k"))
 	all, err := adminClient(t, c).Forks(t.Context())
