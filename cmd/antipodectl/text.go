@@ -47,7 +47,7 @@ func writeStatus(w io.Writer, s admin.Status) {
 		}
 		for _, n := range l.Nodes {
 			if n.ClockOff != "" {
-				_, _ = fmt.Fprintf(w, "WARNING  %s: %s; it takes no writes as a leader\n", n.Name, n.ClockOff)
+				_, _ = fmt.Fprintf(w, "WARNING  %s: %s; it takes no writes as a leader: docs/runbooks/clock-skew.md\n", n.Name, n.ClockOff)
 			}
 			if n.DiskFull {
 				_, _ = fmt.Fprintf(w, "WARNING  %s: disk full: no writes there until there is room again; reads go on\n", n.Name)

@@ -143,11 +143,11 @@ func (r *run) list(ctx context.Context, p *pair, nodes []Node, out *Result) erro
 	if err != nil {
 		return err
 	}
-	a, err := parseRows(near.result)
+	a, err := ParseSums(near.result)
 	if err != nil {
 		return err
 	}
-	b, err := parseRows(far.result)
+	b, err := ParseSums(far.result)
 	if err != nil {
 		return err
 	}

@@ -67,12 +67,6 @@ func Rows(ctx context.Context, at Peer, p Page) (rows []PageRow, encoded, next [
 	return rows, nil, a.Next, err
 }
 
-// ParseSums decodes the rows of a page without values, by key.
-func ParseSums(encoded []byte) (map[string]Sum, error) { return parseRows(encoded) }
-
-// RowSum is the hash of a row in a page.
-func RowSum(key, value []byte) Sum { return rowSum(key, value) }
-
 // page answers OpPage.
 func (s *Sessions) page(ctx context.Context, r geo.RangeID, q *Question) (a *Answer, err error) {
 	if p, _, err := keys.ParseSpan(q.Start, q.End); err != nil || p.Account != q.Account {
@@ -101,7 +95,7 @@ func (s *Sessions) page(ctx context.Context, r geo.RangeID, q *Question) (a *Ans
 		if !q.Lanes.Has(lane) {
 			continue
 		}
-		a.Result = appendRow(a.Result, Row{it.Key(), rowSum(it.Key(), it.Value())})
+		a.Result = appendRow(a.Result, Row{it.Key(), RowSum(it.Key(), it.Value())})
 		if q.Values {
 			a.Result = append(binary.AppendUvarint(a.Result, uint64(len(it.Value()))), it.Value()...)
 		}

@@ -179,7 +179,7 @@ func (w *walk) row(ctx context.Context, key, value []byte) error {
 		if !w.wanted[n] {
 			continue
 		}
-		s := rowSum(key, value)
+		s := RowSum(key, value)
 		switch w.scan.Want {
 		case WantRows:
 			if w.rows = appendRow(w.rows, Row{key, s}); len(w.rows) > resultMax {

@@ -49,8 +49,8 @@ func (n Node) valid() bool {
 // on the order of its rows, and one row that is missing, extra or different always changes it.
 type Sum struct{ Hi, Lo uint64 }
 
-// rowSum is the hash of a row: the first 128 bits of the SHA-256 of key length, key and value.
-func rowSum(key, value []byte) Sum {
+// RowSum is the hash of a row: the first 128 bits of the SHA-256 of key length, key and value.
+func RowSum(key, value []byte) Sum {
 	h := sha256.New()
 	var length [8]byte
 	binary.BigEndian.PutUint64(length[:], uint64(len(key)))
@@ -159,8 +159,8 @@ func parseTallies(b []byte) (map[Node]Tally, error) {
 	return out, nil
 }
 
-// parseRows decodes what appendRow wrote, by key.
-func parseRows(b []byte) (map[string]Sum, error) {
+// ParseSums decodes what appendRow wrote, by key.
+func ParseSums(b []byte) (map[string]Sum, error) {
 	out := map[string]Sum{}
 	for c := (cutter{b: b}); len(c.b) > 0; {
 		key := string(c.take(c.uvarint()))

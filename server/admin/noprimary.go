@@ -42,12 +42,17 @@ func recordAt(ctx context.Context, l Location, name geo.Account) (wire.Account, 
 // records are what locations have of an account, as far as they answer.
 type records map[geo.Location]wire.Account
 
-// recordsOf asks all locations for their records of an account.
-func (b *Backend) recordsOf(ctx context.Context, name geo.Account) records {
+// recordsOf are the records of an account. answered are those that each location has answered with, in the order of the
+// locations: they are its own where it answers for no other.
+func (b *Backend) recordsOf(ctx context.Context, name geo.Account, answered []answer[wire.Account]) records {
 	out := records{}
-	for i, a := range each(b, func(l Location) answer[wire.Account] { return answerOf(recordAt(ctx, l, name)) }) {
+	for i, l := range b.o.Locations {
+		a := answered[i]
+		if r, ok := l.(recorder); ok {
+			a = answerOf(r.Record(ctx, name))
+		}
 		if a.err == nil {
-			out[b.o.Locations[i].Name()] = a.value
+			out[l.Name()] = a.value
 		}
 	}
 	return out

@@ -29,7 +29,7 @@ func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
 	answers := each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) })
-	latest, unheld := b.withoutPrimary(ctx, b.recordsOf(ctx, a.Name))
+	latest, unheld := b.withoutPrimary(ctx, b.recordsOf(ctx, a.Name, answers))
 	if unheld {
 		a = latest
 	}

@@ -27,7 +27,7 @@ func Lead(location geo.Location, n *node.Node, id geo.RangeID) *wire.LeadFlow {
 	out := &wire.LeadFlow{DiskFull: r.NoRoom()}
 	switch {
 	case r.ClockRefused():
-		out.Refuses = "the clock is not believed: " + n.Clocks().Off()
+		out.Refuses = "the clock is not believed: " + n.Clocks().Why()
 	case r.InSync() < 2 && !out.DiskFull:
 		out.Refuses = "fewer than two replicas are in sync"
 	}

@@ -122,7 +122,7 @@ func (tx *Tx) Timestamp(floor geo.Timestamp) geo.Timestamp {
 // time may be; 0 if it is not now (R6). A time that was taken would be a lower bound of all later
 // commit times here, for good. Where the ranges have such times already, since the clocks were set back, those that
 // follow them do no more harm, and waiting for them would take as long as the clocks were ahead: any that is ahead
-// by less than twice as much is taken, but of no more than aheadMore.
+// by less than twice what was found at first is taken, but by no more than aheadMore above that.
 func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
 	ahead, allowed := t.Time().Sub(tx.now), geo.ClockOffMax
 	if ahead > allowed && tx.r.o.TimesAhead != nil {
@@ -132,7 +132,7 @@ func (tx *Tx) Ahead(t geo.Timestamp) time.Duration {
 	return max(0, ahead-allowed)
 }
 
-// aheadMore is by how much a time may be above those of ranges whose times are ahead of the clock.
+// aheadMore is by how much a time may be further ahead of the clock than those of the ranges were found to be.
 const aheadMore = time.Hour
 
 // Now is this leader's wall clock. Times that the range has given may be ahead of it.

@@ -277,3 +277,36 @@ func TestR6StartedWrongWhileCutOff(t *testing.T) {
 	s.run(time.Second)
 	s.all(Agreed)
 }
+
+// R6: two locations that start together believe clocks that agree at once, and do not wait for startWait.
+func TestR6BothStart(t *testing.T) {
+	s := newSites(t)
+	s.run(startWait / 2)
+	s.all(Agreed)
+	s.far.all(Agreed)
+}
+
+// R6: an answer that was long under way says too little of the other clock: it neither ends a leap nor begins one.
+func TestR6WideAnswersProveNothing(t *testing.T) {
+	s := newSites(t)
+	s.run(time.Minute)
+	s.down = true
+	s.leap(1500 * time.Millisecond)
+	s.require(1, Off)
+	wide := 2*errMax + time.Second
+	s.time.Advance(wide)
+	s.tables[1].TakeFar(s.time.Mono()-wide, Own{Wall: s.time.Now().Add(-wide / 2).UnixMicro()}, nil)
+	s.require(1, Off)
+}
+
+// R6: a node that is right does not take it from one that leapt a little that it has leapt, too, however wide the answer.
+func TestR6SmallLeapIsNotTakenOver(t *testing.T) {
+	s := newSites(t)
+	s.down = true
+	s.run(2 * startWait)
+	s.require(1, Agreed)
+	const width, leapt = 800 * time.Millisecond, 1200 * time.Millisecond
+	wall := s.time.Now().Add(leapt - width/2)
+	s.tables[1].TakeAnswer(2, Answer{Sent: s.time.Mono() - width, Wall: wall.UnixMicro(), Unsure: true, Leapt: leapt})
+	require.Zero(t, s.tables[1].Own().Leapt)
+}
