@@ -273,6 +273,10 @@ func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
 			require.NotContains(t, a.body, "cannot be reached", epoch)
 		}
 	}
+	a := ask(http.MethodGet, "/lost/things", "X-Antipode-Gateway", "1@north")
+	require.Equal(t, http.StatusServiceUnavailable, a.status, "north has lost the account: it is no stranger's")
+	require.Contains(t, a.body, "does not know it any more")
+	require.Equal(t, http.StatusForbidden, ask(http.MethodGet, "/lost/things", "X-Antipode-Gateway", "").status)
 }
 
 // R21: a location whose epochs are not confirmed has a gateway ask the other one for writes, and goes on reading.

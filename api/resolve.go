@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"antipode/api/auth"
+	"antipode/api/routing"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -28,8 +29,13 @@ func (x *exchange) resolve(ctx context.Context) (err error) {
 	return err
 }
 
-// unknown is the error for an account that does not exist.
+// unknown is the error for an account that does not exist. Where a gateway knows of an epoch of it, it does: this location has
+// lost it with its disks.
 func (x *exchange) unknown() error {
+	if routing.Outrun(x.routed(), x.o.Location, geo.Epoch{}) {
+		x.op = opForwarded
+		return routing.ErrLost
+	}
 	if x.service == geo.Table {
 		return storageerr.AuthenticationFailed.With("AuthenticationErrorDetail", "The account does not exist.")
 	}

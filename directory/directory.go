@@ -69,11 +69,12 @@ type Directory struct {
 	properties catalog.PropertiesCache
 	index      *index
 	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
-	idle   atomic.Uint64
-	counts counts
-	paces  paces
-	waits  waits
-	rests  rests
+	idle      atomic.Uint64
+	counts    counts
+	paces     paces
+	waits     waits
+	rests     rests
+	answering answering
 	// promotions bounds the steps of promotions.
 	promotions PromotionTimes
 	clock      clock.Clock

@@ -101,7 +101,8 @@ func (b *both) begin(t *testing.T, verb string, name geo.Account) string {
 		_, _, err = b.north.Rebuild(t.Context(), name, nil)
 	case "late":
 		_, _, err = b.north.SetWhenLate(t.Context(), name, catalog.LateRefuse)
-	case "planned":
+	case "planned": // It begins where the other location answers only.
+		b.cut = false
 		_, err = b.north.Move(t.Context(), name, directory.MoveWithin)
 	case "unplanned":
 		_, err = b.south.Promote(t.Context(), name)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"antipode/directory"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/primary"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -73,9 +75,22 @@ func newWorld(t *testing.T) *world {
 		p.directory = directory.NewDirectory(stepped{p.stamp}, p.far.name)
 		p.directory.SetPeer(steppedPeer{p.far})
 		p.directory.SetImages(primary.New(stepped{p.stamp}))
+		p.directory.SetPace(&leaping{}, 0)
+		p.directory.SetTime(clock.Wait, func(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+			return context.WithCancel(ctx)
+		})
 	}
 	return w
 }
+
+// leaping is a clock of which each reading is a minute after the last: what is remembered for seconds is asked again, in each
+// repetition of a run.
+type leaping struct {
+	clock.System
+	read atomic.Int64
+}
+
+func (c *leaping) Mono() time.Duration { return time.Duration(c.read.Add(1)) * time.Minute }
 
 // caller is one call of a directory, on a goroutine that runs between two steps only.
 type caller struct {

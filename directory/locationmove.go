@@ -38,12 +38,23 @@ const (
 )
 
 // MoveLocation begins the planned failover of all accounts that have a copy and whose primary is here. within is how long
-// that of an account may take. Resume goes on. OperationInProgress: a failover of a location is under way here.
+// that of an account may take. Resume goes on. OperationInProgress: a failover of a location is under way here. ServerBusy:
+// the other location does not answer.
 func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*catalog.LocationMove, error) {
 	if within <= 0 || within > MoveWithinMax {
 		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("a move takes up to %s, not %s", MoveWithinMax, within))
 	}
-	return d.beginLocation(ctx, catalog.LocationMove{From: d.stamp.Location(), To: d.other, Within: within})
+	m := catalog.LocationMove{From: d.stamp.Location(), To: d.other, Within: within}
+	w, err := d.work(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if left := w.waiting(&m); len(left) > 0 {
+		if err := d.CheckMove(ctx, left[0].Name); err != nil {
+			return nil, err
+		}
+	}
+	return d.beginLocation(ctx, m)
 }
 
 // PromoteLocation begins the unplanned failover of all accounts whose secondary is here (R20), without asking their primary,
@@ -226,7 +237,7 @@ func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave
 		case m.Unplanned:
 			_, errs[i] = d.PromoteAs(ctx, wave[i].Name, Insisted{m.WithoutWitness, m.AcceptPart})
 		default:
-			_, errs[i] = d.Move(ctx, wave[i].Name, m.Within)
+			_, errs[i] = d.beginMove(ctx, wave[i].Name, m.Within)
 		}
 	})
 	for i, err := range errs {

@@ -17,7 +17,7 @@ import (
 
 // The planned move of an account to its secondary (R19), at its present primary:
 //
-//	draining ──little is on its way──>
+//	draining ──little is on its way, and the other location has answered within the last second──>
 //	closing: the catalog's gate is closed by the group whose record is the last of the catalog's stream
 //	  ──the gates of the other ranges close; the other location acknowledges all that they have──>
 //	offered: nothing is served under the primary's name
@@ -46,8 +46,16 @@ const (
 // Move begins the planned move of an account whose primary is here to its secondary (R19). It ends by itself, without
 // effect, if the other location has not taken the account within a time. It returns the account as it is now: Resume goes
 // on. Errors that change nothing: AccountNotFound; OperationInProgress; InvalidInput where the primary is elsewhere, there
-// is no secondary, or its copy is not whole; ServerBusy.
+// is no secondary, or its copy is not whole; ServerBusy, also where the other location does not answer.
 func (d *Directory) Move(ctx context.Context, name geo.Account, within time.Duration) (*catalog.Account, error) {
+	if err := d.CheckMove(ctx, name); err != nil {
+		return nil, err
+	}
+	return d.beginMove(ctx, name, within)
+}
+
+// beginMove is Move without a question to the other location: the account waits in the phase draining for its answer.
+func (d *Directory) beginMove(ctx context.Context, name geo.Account, within time.Duration) (*catalog.Account, error) {
 	if within <= 0 || within > MoveWithinMax {
 		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("a move takes up to %s, not %s", MoveWithinMax, within))
 	}
@@ -164,9 +172,14 @@ func (d *Directory) step(ctx context.Context, a catalog.Account, to catalog.Move
 
 // giveUp has a move end without effect; waits is what it waited for.
 func (d *Directory) giveUp(ctx context.Context, a catalog.Account, waits string, more ...change.Op) (again time.Duration, err error) {
+	return d.endFor(ctx, a, "its time was over while "+waits, more...)
+}
+
+// endFor has a move end without effect, for a reason, unless it ends for another one.
+func (d *Directory) endFor(ctx context.Context, a catalog.Account, reason string, more ...change.Op) (again time.Duration, err error) {
 	to := a.Operation.Move
 	if to.Phase = catalog.MoveEnding; to.Reason == "" {
-		to.Reason = "its time was over while " + waits
+		to.Reason = reason
 	}
 	return d.step(ctx, a, to, more...)
 }
@@ -176,16 +189,22 @@ func (d *Directory) drainAhead(ctx context.Context, a catalog.Account) (again ti
 	_, waiting, err := d.ends(ctx, a)
 	switch {
 	case err == nil && waiting <= moveWaitingMax:
-		to := a.Operation.Move
-		to.Phase = catalog.MoveClosing
-		return d.step(ctx, a, to)
+		if err = d.answers(ctx, a); err == nil {
+			to := a.Operation.Move
+			to.Phase = catalog.MoveClosing
+			return d.step(ctx, a, to)
+		}
+		if d.late(a) {
+			return d.endFor(ctx, a, d.silent(err))
+		}
 	case d.late(a):
 		return d.giveUp(ctx, a, fmt.Sprintf("%d bytes were on their way to %s", waiting, a.Secondary))
 	}
 	return movePause, err
 }
 
-// closeMoving closes the gates, and waits until the other location has everything.
+// closeMoving closes the gates, and waits until the other location has everything. No write is taken meanwhile: it ends
+// within operationWait where the other location does not answer.
 func (d *Directory) closeMoving(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	waiting := uint64(0)
 	if !plantedbugs.Planted(plantedbugs.OfferedOpen) {
@@ -194,13 +213,16 @@ func (d *Directory) closeMoving(ctx context.Context, a catalog.Account) (again t
 	if err == nil {
 		_, waiting, err = d.ends(ctx, a)
 	}
+	silent := d.answers(ctx, a)
 	switch {
-	case err == nil && waiting == 0:
+	case silent != nil && d.answering.silent() >= operationWait:
+		return d.endFor(ctx, a, d.silent(silent))
+	case err == nil && waiting == 0 && silent == nil:
 		return d.claim(ctx, a, 0)
 	case d.late(a):
 		return d.giveUp(ctx, a, fmt.Sprintf("the last %d bytes were on their way to %s", waiting, a.Secondary))
 	}
-	return movePause, err
+	return movePause, errors.Join(err, silent)
 }
 
 // claim offers the account in an epoch above a number, and above all that were seen here.

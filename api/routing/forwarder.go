@@ -241,3 +241,7 @@ var ErrAway = storageerr.ServerBusy.Saying("The location that serves the account
 // for a moment of a failover, or until an operator decides, where one was set back to before it took the account.
 var ErrNeither = storageerr.ServerBusy.Saying(
 	"Each location takes another one for the one that serves the account now. Please retry your request; if that lasts, the operator has to decide.")
+
+// ErrLost is the answer where a gateway knows an account that the location does not know which has served it.
+var ErrLost = storageerr.ServerBusy.Saying(
+	"The location that served the account does not know it any more. Please retry your request; if that lasts, the operator has to decide.")

@@ -129,10 +129,7 @@ func (g *Gateway) Pass(q Request, account geo.Account, secondary bool) error {
 	}
 	who := role{account, secondary}
 	newest := g.newest(q.R.Context(), who)
-	pass := hop{mark: gatewayHeader, edge: true, answered: func(h http.Header) { g.learn(who, newest.epoch, h) }, lost: new(int)}
-	if !secondary {
-		pass.epoch = newest.epoch
-	}
+	pass := hop{mark: gatewayHeader, edge: true, epoch: newest.epoch, answered: func(h http.Header) { g.learn(who, newest.epoch, h) }, lost: new(int)}
 	ask := pass
 	ask.mark, ask.refusal = gatewayAskHeader, notHereHeader
 	var tried, reached []geo.Location
@@ -211,8 +208,8 @@ func Doubtful(q Request, here geo.Location) {
 	}
 }
 
-// Outrun reports whether a gateway knows of a higher epoch of an account than this location has it in. The
-// account was taken from this location, which does not know it yet: it must not serve a request under the primary name.
+// Outrun reports whether a gateway knows of a higher epoch of an account than this location has it in; zero: it does not know
+// the account. The account was taken from this location, which does not know it yet: it must not serve a request under the primary name.
 // The gateway asks the other locations then.
 func Outrun(q Request, here geo.Location, have geo.Epoch) bool {
 	known, ok := geo.ParseEpoch(q.R.Header.Get(epochHeader))

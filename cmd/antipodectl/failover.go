@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -117,6 +118,14 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 			out.Blocked = append(out.Blocked, fmt.Sprintf("the %s service is %s there", s.Service, statusOf(s)))
 		}
 	}
+	_, err = t.client.UpdateAccount(ctx, name, admin.UpdateAccount{Failover: &admin.Failover{Type: admin.FailoverPlanned, DryRun: true}})
+	var refused *admin.Error
+	switch {
+	case !errors.As(err, &refused):
+		return out, err
+	case refused.Status >= http.StatusInternalServerError: // Else it is an older program, which does not check.
+		out.Blocked = append(out.Blocked, refused.Message)
+	}
 	return out, nil
 }
 
@@ -139,7 +148,11 @@ func (p failoverPlan) refusal(what string) error {
 func writePlan(w io.Writer, p failoverPlan) {
 	writePlanState(w, p)
 	if p.To != "" {
-		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary; nothing is lost\n", p.After, p.From)
+		loss := "; nothing is lost"
+		if len(p.Blocked) > 0 {
+			loss = ""
+		}
+		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary%s\n", p.After, p.From, loss)
 	}
 	writeBlocked(w, p.Blocked)
 }

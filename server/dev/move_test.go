@@ -168,8 +168,9 @@ func formerStreams(c *Cluster, account geo.Account) (n int) {
 	return n
 }
 
-// A move that cannot be drained, since the link is cut, ends by itself in time, or when an operator ends it: writes go on at
-// the present primary, in its epoch, and nothing is lost (R19). With the link back a second one succeeds.
+// A move that cannot be drained, since the link is cut, is not begun. One that has begun ends by itself in time, or when an
+// operator ends it: writes go on at the present primary, in its epoch, and nothing is lost (R19). With the link back a second
+// one succeeds.
 func TestR19MoveEndsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -178,9 +179,12 @@ func TestR19MoveEndsWithoutEffect(t *testing.T) {
 	w.arrives()
 	before, err := c.locations[North].Directory.Account(t.Context(), "northacct")
 	require.NoError(t, err)
-	c.link.Cut()
-	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", time.Second)
-	require.NoError(t, err)
+	begin := func(within time.Duration) {
+		_, err = c.locations[North].Directory.Move(t.Context(), "northacct", within)
+		require.NoError(t, err)
+		c.link.Cut()
+	}
+	begin(time.Second)
 	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", time.Second)
 	require.ErrorContains(t, err, "a planned failover")
 	ended := func() {
@@ -192,7 +196,10 @@ func TestR19MoveEndsWithoutEffect(t *testing.T) {
 	}
 	ended()
 	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", directory.MoveWithinMax)
-	require.NoError(t, err)
+	require.ErrorContains(t, err, "southcentralus does not answer: link between the locations is cut; nothing was changed")
+	c.link.Heal()
+	eventually(t, "the other location answers", func() bool { return c.locations[North].Directory.CheckMove(t.Context(), "northacct") == nil })
+	begin(directory.MoveWithinMax)
 	_, err = c.locations[North].Directory.EndMove(t.Context(), "northacct")
 	require.NoError(t, err)
 	ended()

@@ -151,8 +151,8 @@ func CheckFailover(u wire.UpdateAccount) error {
 	switch u.Failover = nil; {
 	case u != (wire.UpdateAccount{}):
 		return storageerr.InvalidInput.Saying("a failover changes nothing else: ask for it alone")
-	case f.DryRun && !unplanned:
-		return storageerr.InvalidInput.Saying("dry_run is of an unplanned failover: antipodectl failover plan says what a planned one would do")
+	case f.DryRun && f.Type == wire.FailoverEnd:
+		return storageerr.InvalidInput.Saying("dry_run is of a planned or an unplanned failover")
 	case f.To != "" && !unplanned:
 		return storageerr.InvalidInput.Saying("to is of an unplanned failover: a planned one goes to the account's secondary")
 	case f.NotTaken && f.Type != wire.FailoverEnd:
@@ -176,6 +176,12 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 	f := *u.Failover
 	switch f.Type {
 	case wire.FailoverPlanned:
+		if f.DryRun {
+			if err := l.Directory.CheckMove(ctx, name); err != nil {
+				return nil, err
+			}
+			return l.Directory.Account(ctx, name)
+		}
 		return l.Directory.Move(ctx, name, withinOf(f))
 	case wire.FailoverEnd:
 		if f.NotTaken {

@@ -70,12 +70,13 @@ func TestR20PromotionsAreDescribed(t *testing.T) {
 	require.Equal(t, []wire.Account{{}, {}}, described(), "it is of another location")
 }
 
-// R19, R20: a field that a failover of a type does not have is refused: a planned one with dry_run would move the account.
+// R19, R20: a field that a failover of a type does not have is refused: a end with dry_run would end a failover.
 func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 	t.Parallel()
 	for _, f := range []wire.Failover{
 		{Type: wire.FailoverPlanned},
 		{Type: wire.FailoverPlanned, WithinSeconds: 5},
+		{Type: wire.FailoverPlanned, DryRun: true},
 		{Type: wire.FailoverEnd},
 		{Type: wire.FailoverEnd, NotTaken: true},
 		{Type: wire.FailoverUnplanned},
@@ -87,7 +88,6 @@ func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 		require.Error(t, CheckFailover(wire.UpdateAccount{Failover: &f, Rebuild: true}), "%+v", f)
 	}
 	for _, f := range []wire.Failover{
-		{Type: wire.FailoverPlanned, DryRun: true},
 		{Type: wire.FailoverPlanned, To: "south"},
 		{Type: wire.FailoverPlanned, WithoutWitness: true},
 		{Type: wire.FailoverPlanned, AcceptPart: true},

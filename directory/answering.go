@@ -1,0 +1,105 @@
+package directory
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// A move stops the writes of a healthy primary, and needs the other location to end that. So it asks it first, and again
+// while it waits with closed gates (R19). What was answered for one account counts for all.
+
+const (
+	// answerFresh is how long an answer of the other location counts.
+	answerFresh = time.Second
+	// silentFresh is how long nobody asks again after there was none.
+	silentFresh = 100 * time.Millisecond
+)
+
+// answering is whether the other location answers. The zero value does not know. Times are on the monotonic clock. Methods
+// may be called concurrently.
+type answering struct {
+	mu sync.Mutex
+	// known: there was a question. asked is when the last one was asked, ended when its outcome err was known; since is
+	// when the first of those was asked that have had no answer in a row. All guarded by mu.
+	known               bool
+	asked, ended, since time.Duration
+	err                 error
+}
+
+// fresh returns the last outcome, if it still counts.
+func (s *answering) fresh(now time.Duration) (err error, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		return nil, s.known && now-s.asked < answerFresh
+	}
+	return s.err, now-s.ended < silentFresh
+}
+
+// set takes the outcome of a question.
+func (s *answering) set(asked, ended time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil && s.err == nil {
+		s.since = asked
+	}
+	s.known, s.asked, s.ended, s.err = true, asked, ended, err
+}
+
+// silent is for how long there has been no answer.
+func (s *answering) silent() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		return 0
+	}
+	return s.ended - s.since
+}
+
+// answers returns nil if the catalog of the other location has answered within answerFresh. Else it asks that about an
+// account, for operationWait at most.
+func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
+	ask := func() error {
+		if err, ok := d.answering.fresh(d.clock.Mono()); ok {
+			return err
+		}
+		ctx, end := d.within(context.WithValue(ctx, sideKey{}, nil), operationWait) // By itself: it has less time than others.
+		defer end()
+		asked := d.clock.Mono()
+		err := d.peer.Announce(ctx, a)
+		if row, ok := storageerr.Of(err); ok && row.Code != storageerr.ServerBusy.Code && row.Code != storageerr.OperationTimedOut.Code {
+			err = nil // Its catalog has answered, if not what it is to say in the end.
+		}
+		d.answering.set(asked, d.clock.Mono(), err)
+		return err
+	}
+	if r := (&request{do: ask}); asks(ctx, r) {
+		return r.err
+	}
+	return ask()
+}
+
+// silent says that the other location does not answer.
+func (d *Directory) silent(err error) string {
+	return fmt.Sprintf("%s does not answer: %v", d.other, err)
+}
+
+// CheckMove returns why the planned move of an account would not begin for want of the other location: ServerBusy if that
+// does not answer within operationWait. What else refuses it is Move's.
+func (d *Directory) CheckMove(ctx context.Context, name geo.Account) error {
+	a, err := d.Account(ctx, name)
+	if err != nil || a.Primary != d.stamp.Location() || !a.Redundancy.Geo() || a.Operation != nil {
+		return nil //nolint:nilerr // Move says so, if it is still so then.
+	}
+	err = d.answers(ctx, *a)
+	if _, answered := storageerr.Of(err); err == nil || answered {
+		return nil
+	}
+	return storageerr.ServerBusy.Saying(d.silent(err) + "; nothing was changed")
+}

@@ -1,0 +1,88 @@
+package directory_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/directory"
+	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+)
+
+// R19: a move is begun and stops writes only where the other location has answered within the last second, and is offered
+// only then. Without an answer for two seconds the writes go on.
+func TestR19MoveNeedsAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBoth(t)
+	now := clock.NewManual(time.Now())
+	b.north.SetPace(now, 0)
+	made, err := b.north.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	b.ship(t, "acct")
+	phase := func() catalog.MovePhase {
+		_, _ = b.north.Resume(t.Context())
+		a, err := b.north.Account(t.Context(), "acct")
+		require.NoError(t, err)
+		require.Equal(t, made.GeoEpoch(), a.GeoEpoch())
+		if a.Operation == nil {
+			return ""
+		}
+		return a.Operation.Move.Phase
+	}
+
+	b.cut = true
+	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	requireCode(t, storageerr.ServerBusy, err)
+	require.ErrorContains(t, err, "south does not answer: the link is cut; nothing was changed")
+	require.Empty(t, phase())
+
+	move := func() {
+		t.Helper()
+		now.Advance(time.Second)
+		b.cut = false
+		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		require.NoError(t, err)
+		b.ship(t, "acct")
+	}
+	closing := func() {
+		t.Helper()
+		require.Equal(t, catalog.MoveClosing, phase())
+	}
+	move()
+	b.cut = true
+	now.Advance(time.Second)
+	require.Equal(t, catalog.MoveDraining, phase(), "writes go on where the other location does not answer")
+	b.cut = false
+	now.Advance(time.Second)
+	closing()
+	require.False(t, b.stamps["north"].Leader(geo.FirstRange(geo.Catalog)).Machine.Gate("acct").Open)
+
+	b.ship(t, "acct") // All is acknowledged; that it was tells nothing of now.
+	b.cut = true
+	now.Advance(time.Second)
+	closing()
+	now.Advance(2*time.Second - 1)
+	closing()
+	now.Advance(time.Second)
+	require.Equal(t, catalog.MoveEnding, phase())
+	ending, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.Equal(t, "south does not answer: the link is cut", ending.Operation.Move.Reason)
+	require.Empty(t, phase())
+	for _, s := range every {
+		gate := b.stamps["north"].Leader(geo.FirstRange(s)).Machine.Gate("acct")
+		require.True(t, gate.Open && gate.Role == change.RolePrimary, "%s", s)
+	}
+
+	move()
+	closing()
+	b.ship(t, "acct")
+	b.cut = true // An answer of this second suffices.
+	now.Advance(time.Second - 1)
+	require.Equal(t, catalog.MoveOffered, phase())
+}
