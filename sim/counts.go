@@ -21,7 +21,7 @@ type Counts struct {
 	// still inside a pass, PassTook the parts of passes that took time, PassStalled those that took long.
 	WayCut, Paused, PassStopped, PassTook, PassStalled, Slowed, ClockJumped, ClocksLeapt, Torn, SyncFailed, DiskFull uint64
 	// Disks that had next to nothing left at the end of a run, and the reads that replicas answered meanwhile.
-	DiskFilled, FullRead uint64
+	DiskFilled, FullRead, FoldersMixed uint64
 	// Disks that lost or altered durable bytes: of the log, of the state, of everything.
 	// LogCorrupted and ChunkDamaged count flipped bits in logs of running nodes and in chunks.
 	LogDamaged, LogCorrupted, StateDamaged, NodeEmptied, ChunkDamaged uint64

@@ -61,6 +61,7 @@ func (s *Sim) startFaults() {
 	s.nextFault()
 	s.planRecovery()
 	s.startLeaps()
+	s.startFolders()
 }
 
 func (s *Sim) nextFault() {

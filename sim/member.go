@@ -59,6 +59,8 @@ type member struct {
 	// killed is the disk as it was when the node died in the middle of a pass; nil
 	// while it lives.
 	killed *vfs.MemFS
+	// foreign: it is started in the folder of another node.
+	foreign bool
 	// applied is the last index each range applied in this life.
 	applied map[geo.RangeID]uint64
 	// left is how much room its disk has if that is not zero: see full.go.
@@ -156,7 +158,9 @@ const dataDir = "data"
 // open starts the node on its disk and checks what it recovered.
 func (m *member) open() {
 	s := m.l.s
-	m.checkOwed()
+	if !m.foreign {
+		m.checkOwed()
+	}
 	m.life++
 	life := m.life
 	m.openFence()
@@ -181,6 +185,9 @@ func (m *member) open() {
 			}
 		},
 	})
+	if m.refusesFolder(err) {
+		return
+	}
 	if err != nil {
 		s.fail(fmt.Errorf("%w: open %s-%d: %w", ErrStore, m.l.name, m.id, err))
 		return

@@ -118,6 +118,8 @@ type Sim struct {
 	costs *passCosts
 	// fills draws which disks are full at the end, nil in a run without: see full.go.
 	fills *rand.Rand
+	// mixes draws which folders are mixed up, nil in a run without: see folders.go.
+	mixes *rand.Rand
 	// task is the one that runs, nil for none.
 	task *task
 	// callsCut and busCut: no call, no publish crosses the link between the locations.
@@ -252,6 +254,7 @@ func (s *Sim) played(seed uint64) (whole bool) {
 		s.planFences(seed)
 		s.planCosts(seed)
 		s.planFull(seed)
+		s.planFolders(seed)
 	}
 	s.run(stampNodes(seed))
 	return true

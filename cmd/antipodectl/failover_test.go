@@ -27,6 +27,39 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 	require.Contains(t, out, "blocked    the blob service is in a state that is not known there\n")
 }
 
+// R19: a plan asks whether the other location answers, and changes nothing. It promises no move without loss beside what blocks
+// one; an older program, which does not know the question, blocks nothing.
+func TestR19PlanAsksTheOtherLocation(t *testing.T) {
+	refusal := http.StatusServiceUnavailable
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
+	})
+	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "blob", Status: admin.Live}}}})
+	})
+	mux.HandleFunc("POST /v1/accounts/pictures/update", func(w http.ResponseWriter, r *http.Request) {
+		var in admin.UpdateAccount
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Failover == nil || !in.Failover.DryRun {
+			t.Errorf("not a dry run: %+v %v", in, err)
+		}
+		w.WriteHeader(refusal)
+		_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{Code: "ServerBusy", Message: "south does not answer"}})
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	for _, args := range [][]string{{"plan", "pictures"}, {"planned", "pictures"}, {"planned", "pictures", "--yes"}} {
+		code, out, errOut := ctl(srv.URL, append([]string{"failover"}, args...)...)
+		require.NotContains(t, out, "nothing is lost", args)
+		require.Contains(t, out+errOut, "south does not answer", args)
+		require.Equal(t, args[0] == "planned", code == exitDiffers, args)
+	}
+	refusal = http.StatusBadRequest
+	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
+	require.Contains(t, out, "; nothing is lost\n")
+	require.NotContains(t, out, "blocked")
+}
+
 // R19: a location that does not exist has no failover, and no plan; the port of one location alone knows no other.
 func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
 	all := []admin.Location{{Name: "north"}, {Name: "south"}}

@@ -68,6 +68,8 @@ const (
 	ClockUnchecked
 	// LeapUnchecked believes a wall clock that leapt ahead on all nodes of a location at once.
 	LeapUnchecked
+	// FolderUnclaimed starts a node in the folder of another one.
+	FolderUnclaimed
 	// TrimUncompared takes an acknowledged cursor without a look at its hash (R16).
 	TrimUncompared
 	// DuplicateByNumber takes a received record at or below the cursor for a repetition, whatever its
@@ -150,6 +152,7 @@ var names = [...]string{
 	ClosedAheadOfFrame:    "closed-ahead-of-frame",
 	ClockUnchecked:        "clock-unchecked",
 	LeapUnchecked:         "leap-unchecked",
+	FolderUnclaimed:       "folder-unclaimed",
 	TrimUncompared:        "trim-uncompared",
 	DuplicateByNumber:     "duplicate-by-number",
 	WhyOneClock:           "why-one-clock",

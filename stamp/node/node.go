@@ -13,6 +13,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/durable"
 	"antipode/stamp/extent"
 	"antipode/stamp/fetch"
@@ -81,8 +82,10 @@ func Open(o Options) (_ *Node, err error) {
 		}
 	}()
 	fs := o.State.FS
-	if err := membership.ClaimFolder(fs, o.Dir, membership.Owner{Location: o.Location, Node: o.ID}); err != nil {
-		return nil, err
+	if !plantedbugs.Planted(plantedbugs.FolderUnclaimed) {
+		if err := membership.ClaimFolder(fs, o.Dir, membership.Owner{Location: o.Location, Node: o.ID}); err != nil {
+			return nil, err
+		}
 	}
 	for _, sub := range []string{"log", "state", "extents", "snap", "replicas"} {
 		if err := durable.MkdirAll(fs, fs.PathJoin(o.Dir, sub)); err != nil {
