@@ -64,7 +64,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.ClosedAheadOfFrame, ErrClosed, ""},
 		{plantedbugs.ClockUnchecked, ErrFuture, ""},
 		{plantedbugs.LeapUnchecked, ErrFuture, ""},
-		{plantedbugs.FolderUnclaimed, ErrStore, ""},
+		{plantedbugs.FolderUnclaimed, ErrReplicaState, ""},
 		{plantedbugs.TrimUncompared, ErrConserved, ""},
 		{plantedbugs.DuplicateByNumber, ErrHidden, ""},
 		{plantedbugs.WhyOneClock, ErrWhy, "clock stepped"},
