@@ -28,6 +28,9 @@ import (
 // Node is one member of a stamp. Open starts nothing; Run, or calls of Pass from
 // one goroutine, make it work.
 type Node struct {
+	// Folder knows the stamp that the data folder is of.
+	*membership.Folder
+
 	o         Options
 	stores    stores
 	placement placement
@@ -81,7 +84,7 @@ func Open(o Options) (_ *Node, err error) {
 		}
 	}()
 	fs := o.State.FS
-	if err := membership.ClaimFolder(fs, o.Dir, membership.Owner{Location: o.Location, Node: o.ID}); err != nil {
+	if n.Folder, err = membership.ClaimFolder(fs, o.Dir, o.Location, o.ID); err != nil {
 		return nil, err
 	}
 	for _, sub := range []string{"log", "state", "extents", "snap", "replicas"} {
