@@ -15,14 +15,14 @@ type FolderKind byte
 
 // The kinds. Durable: never renumber. Unstated is a node's data folder or the folder of a node's process, in a file of
 // an earlier version. Data is the data folder of a node, Process the folder of the process of one node, Dev that of
-// antipode dev, Bus the store of a bus, Clones what is below clones in a node's data folder, Witness that of a witness.
+// antipode dev, Bus the store of a bus, Clone that of one clone of a node, Witness that of a witness.
 const (
 	Unstated FolderKind = 0
 	Data     FolderKind = 1
 	Process  FolderKind = 2
 	Dev      FolderKind = 3
 	Bus      FolderKind = 4
-	Clones   FolderKind = 5
+	Clone    FolderKind = 5
 	Witness  FolderKind = 6
 )
 
@@ -48,8 +48,8 @@ func (o Owner) String() string {
 			return "the bus of " + string(o.Location)
 		}
 		return "the bus of " + node
-	case Clones:
-		return "the clones of " + node
+	case Clone:
+		return "a clone of " + node
 	case Witness:
 		return "the witness " + string(o.Location)
 	}

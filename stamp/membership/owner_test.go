@@ -148,7 +148,7 @@ func TestR4OwnerOfAProcess(t *testing.T) {
 // antipode dev from before there was a file shows by its several nodes.
 func TestR4OwnerOfAnotherKind(t *testing.T) {
 	fs := vfs.NewMem()
-	kinds := []FolderKind{Data, Process, Dev, Bus, Clones, Witness}
+	kinds := []FolderKind{Data, Process, Dev, Bus, Clone, Witness}
 	of := func(k FolderKind) Owner { return Owner{Kind: k, Location: "north", Node: 1} }
 	for _, have := range kinds {
 		dir := fmt.Sprint(have)

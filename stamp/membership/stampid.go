@@ -37,6 +37,15 @@ func ParseStampID(text string) (s StampID) {
 	return s
 }
 
+// StampIn returns the stamp that the data folder of a node is of, zero if that is not known or cannot be read. The node
+// may run, or be none.
+func StampIn(fs vfs.FS, dir string, self geo.NodeID) StampID {
+	if o, _, err := readOwner(fs, dir); err == nil && !o.Stamp.IsZero() {
+		return o.Stamp
+	}
+	return stampOf(fs, dir, self)
+}
+
 // stampOf computes the id of the stamp that a node's data folder is of, zero if that does not show. The nonces with
 // which the replicas of the catalog joined together, on all nodes of the stamp, are the same at each of them, durable
 // before one of them votes, and were drawn for this stamp alone; they stay through losses and recoveries of the range. A
