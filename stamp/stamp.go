@@ -127,6 +127,9 @@ func (s *Stamp) Start(id geo.NodeID) error {
 		f(&o)
 	}
 	n, err := node.Open(o)
+	if err == nil {
+		err = s.meet(n)
+	}
 	if err != nil {
 		s.unopened(id, err)
 		return err
@@ -139,6 +142,21 @@ func (s *Stamp) Start(id geo.NodeID) error {
 		defer close(r.done)
 		s.supervise(ctx, id, r)
 	}()
+	return nil
+}
+
+// meet compares the folder of a node with those of the nodes that run here, and closes the node if they are of another
+// stamp. Those of other processes meet at the transport. The caller holds mu.
+func (s *Stamp) meet(n *node.Node) error {
+	for id, r := range s.nodes {
+		err := n.Meet(id, r.n.Stamp())
+		if err == nil {
+			err = r.n.Meet(n.ID(), n.Stamp())
+		}
+		if err != nil {
+			return errors.Join(err, n.Close(false))
+		}
+	}
 	return nil
 }
 

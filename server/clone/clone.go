@@ -17,6 +17,7 @@ import (
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	"antipode/stamp/membership"
 	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 	"antipode/stamp/state"
@@ -67,10 +68,18 @@ func Open(ctx context.Context, o Options) (_ *Clone, err error) {
 			err = errors.Join(fmt.Errorf("clone of account %s: %w", o.Account, err), c.Close())
 		}
 	}()
+	id := o.Host.ID()
+	owner := ownerOf(o.Host, o.Node.Location)
+	if err := membership.Check(fs, dir, owner); err != nil {
+		c.dir = "" // It is not this clone's to remove.
+		return nil, err
+	}
 	if err := fs.RemoveAll(dir); err != nil { // Of a removal that failed.
 		return nil, err
 	}
-	id := o.Host.ID()
+	if err := membership.Claim(fs, dir, owner); err != nil {
+		return nil, err
+	}
 	// Times in the state are ahead of the clock here by so much at most (R6).
 	floor := geo.TimestampOf(o.Node.Clock.Now().Add(geo.ClockOffMax))
 	if err := o.write(fs.PathJoin(dir, node.Name(o.Node.Location, id)), floor); err != nil {
@@ -151,14 +160,22 @@ func (c *Clone) Close() error {
 	if c.stamp != nil {
 		errs = append(errs, c.stamp.Close())
 	}
-	errs = append(errs, c.fs.RemoveAll(c.dir))
+	if c.dir != "" {
+		errs = append(errs, c.fs.RemoveAll(c.dir))
+	}
 	c.release()
 	return errors.Join(errs...)
 }
 
+// ownerOf is whose the folders of a node's clones are.
+func ownerOf(host *node.Node, l geo.Location) membership.Owner {
+	return membership.Owner{Kind: membership.Clone, Location: l, Node: host.ID(), Stamp: host.Stamp()}
+}
+
 // RemoveLeftovers deletes the files of all clones in the folder of a node that the caller has opened, and of which no clone is
-// open yet: none outlives its process. Before it was opened the node could be another process's.
-func RemoveLeftovers(o state.Options, hostDir string, log *slog.Logger) error {
+// open yet: none outlives its process. Before it was opened the node could be another process's. What is another node's
+// stays, with an error about each (membership.ErrOwner).
+func RemoveLeftovers(o state.Options, hostDir string, host *node.Node, l geo.Location, log *slog.Logger) error {
 	fs := fileSystem(o)
 	dir := fs.PathJoin(hostDir, dirName)
 	names, err := fs.List(dir)
@@ -168,7 +185,15 @@ func RemoveLeftovers(o state.Options, hostDir string, log *slog.Logger) error {
 	if len(names) > 0 {
 		log.Info("clones of accounts are deleted: they end with the process that opened them", "accounts", names)
 	}
-	return fs.RemoveAll(dir)
+	var errs []error
+	for _, name := range names {
+		err := membership.Check(fs, fs.PathJoin(dir, name), ownerOf(host, l))
+		if err == nil {
+			err = fs.RemoveAll(fs.PathJoin(dir, name))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 func fileSystem(o state.Options) vfs.FS {

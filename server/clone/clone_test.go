@@ -23,6 +23,7 @@ import (
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/membership"
 	"antipode/stamp/memtransport"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
@@ -230,4 +231,22 @@ func TestOpenTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// R4: folders of clones that are another node's are neither deleted as leftovers nor replaced by a clone.
+func TestR4ClonesOfAnotherNode(t *testing.T) {
+	s, o := host(t, 0)
+	fs := fileSystem(o.Node.State)
+	of := func(account string) string { return filepath.Join(o.HostDir, dirName, account) }
+	foreign := membership.Owner{Kind: membership.Clone, Location: "south", Node: 2}
+	require.NoError(t, membership.Claim(fs, of("acct"), foreign))
+	require.NoError(t, membership.Claim(fs, of("mine"), ownerOf(s.Node(1), "south")))
+	_, err := Open(t.Context(), o)
+	require.ErrorIs(t, err, membership.ErrOwner)
+	require.ErrorContains(t, err, "belongs to a clone of south-2, not to a clone of south-1")
+	require.FileExists(t, filepath.Join(of("acct"), "owner"))
+	err = RemoveLeftovers(o.Node.State, o.HostDir, s.Node(1), "south", slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, membership.ErrOwner)
+	require.FileExists(t, filepath.Join(of("acct"), "owner"))
+	require.NoDirExists(t, of("mine"))
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"antipode/api"
@@ -29,6 +30,7 @@ import (
 	"antipode/server/notices"
 	"antipode/server/support"
 	"antipode/services"
+	"antipode/stamp/membership"
 	"antipode/stamp/state"
 )
 
@@ -127,6 +129,9 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	}
 	if o.end == nil {
 		o.end = direct
+	}
+	if err := membership.Claim(vfs.Default, o.Dir, membership.Owner{Kind: membership.Dev}); err != nil {
+		return nil, err
 	}
 	c := &Cluster{
 		o: o, clock: clock.System{}, link: link.New(), shared: state.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),

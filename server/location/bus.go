@@ -7,9 +7,12 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"antipode/geo"
 	"antipode/replication/bus/natsbus"
 	"antipode/stamp"
+	"antipode/stamp/membership"
 )
 
 // Bus is where the stream into a location is stored.
@@ -59,6 +62,9 @@ func (l *Location) connected() map[geo.Location]bool {
 func (l *Location) startBus(ctx context.Context) (*openBus, error) {
 	b := &openBus{near: l.o.Bus.Near}
 	if o := l.o.Bus.Server; o != nil {
+		if err := l.claimBus(o.Dir); err != nil {
+			return nil, err
+		}
 		var err error
 		if b.server, err = natsbus.OpenServer(ctx, *o); err != nil {
 			return nil, err
@@ -66,6 +72,20 @@ func (l *Location) startBus(ctx context.Context) (*openBus, error) {
 		b.near.Server = b.server
 	}
 	return b, nil
+}
+
+// claimBus makes a folder that of the bus of this process, or returns membership.ErrOwner. A process that runs the whole
+// location has one bus for all of its nodes.
+func (l *Location) claimBus(dir string) error {
+	fs, first := l.o.State.FS, l.o.Local[0]
+	if fs == nil {
+		fs = vfs.Default
+	}
+	o := membership.Owner{Kind: membership.Bus, Location: l.o.Name, Stamp: membership.StampIn(fs, l.nodeDir(first), first)}
+	if !l.Whole() {
+		o.Node = first
+	}
+	return membership.Claim(vfs.Default, dir, o) // The server's files are never elsewhere.
 }
 
 func (b *openBus) close() error {

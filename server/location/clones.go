@@ -73,7 +73,7 @@ func (c *clones) start(s *stamp.Stamp) {
 // hostStarts deletes what is left of the clones of a node that was opened, and serves nothing yet. The node starts in any
 // case: what could not be deleted costs room.
 func (c *clones) hostStarts(n *node.Node) {
-	if err := clone.RemoveLeftovers(c.l.o.State, c.l.nodeDir(n.ID()), c.l.o.Logger); err != nil {
+	if err := clone.RemoveLeftovers(c.l.o.State, c.l.nodeDir(n.ID()), n, c.l.o.Name, c.l.o.Logger); err != nil {
 		c.l.o.Logger.Error("what is left of clones could not be deleted; the next start of the node tries again", "node", node.Name(c.l.o.Name, n.ID()), "error", err)
 	}
 }

@@ -33,7 +33,7 @@ func (l *Location) Describe() (wire.Location, error) {
 			if n, err = l.describeNode(stamp, stamp.Node(id), n); err != nil {
 				return out, err
 			}
-			out.Warnings = stamp.Node(id).PlacementWarnings()
+			out.Warnings = append(out.Warnings, append(stamp.Node(id).PlacementWarnings(), stamp.Node(id).Refused()...)...)
 		case n.State == wire.Running:
 			n.State = wire.Stopped
 		}

@@ -3,6 +3,7 @@ package location
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +41,9 @@ func (l *Location) notServing(ctx context.Context) string {
 	}
 	why := l.notWritable(ctx, stamp)
 	for _, id := range l.o.Local {
+		if n := stamp.Node(id); n != nil && why != "" {
+			why = strings.Join(append([]string{why}, n.Refused()...), "; ")
+		}
 		if err := stamp.Down(id); err != nil && why != "" {
 			why += fmt.Sprintf("; node %s is out of service: %v", wire.NodeName(l.o.Name, id), err)
 		}

@@ -98,7 +98,7 @@ func Open(o Options) (_ *Node, err error) {
 			err = errors.Join(err, n.Close())
 		}
 	}()
-	if err := membership.ClaimProcess(vfs.Default, c.Data, membership.Owner{Location: c.Location, Node: c.ID}); err != nil {
+	if err := membership.Claim(vfs.Default, c.Data, membership.Owner{Kind: membership.Process, Location: c.Location, Node: c.ID}); err != nil {
 		return nil, err
 	}
 	var seed [40]byte

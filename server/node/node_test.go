@@ -245,7 +245,7 @@ func admits(t *testing.T, address string, pair tls.Certificate) bool {
 // R4: a process in the folder of another node's process is refused, before it makes an empty data folder there.
 func TestR4OpenInTheFolderOfAnotherNode(t *testing.T) {
 	c := alone(t, identitytest.NewAuthority(t))
-	require.NoError(t, membership.ClaimProcess(vfs.Default, c.Data, membership.Owner{Location: "south", Node: 1}))
+	require.NoError(t, membership.Claim(vfs.Default, c.Data, membership.Owner{Kind: membership.Process, Location: "south", Node: 1}))
 	_, err := open(c)
 	require.ErrorIs(t, err, membership.ErrOwner)
 	require.NoDirExists(t, filepath.Join(c.Data, "north"))

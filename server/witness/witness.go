@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"antipode/api/admin"
 	"antipode/failover/witness"
 	"antipode/internal/clock"
@@ -19,6 +21,7 @@ import (
 	"antipode/metrics"
 	"antipode/server/config"
 	"antipode/server/listen"
+	"antipode/stamp/membership"
 )
 
 // Options configures a Process. All fields are required.
@@ -43,6 +46,9 @@ const node = 1
 // Open reads the claims, listens and answers, and shows its metrics. Close must follow.
 func Open(o Options) (*Process, error) {
 	c := o.Config
+	if err := membership.Claim(vfs.Default, c.Data, membership.Owner{Kind: membership.Witness, Location: c.Location}); err != nil {
+		return nil, err
+	}
 	self := identity.Identity{Stamp: c.Stamp, Location: c.Location, Node: node}
 	keyring, err := identity.OpenKeyring(self, identity.Files{CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key}, o.Clock, o.Logger)
 	if err != nil {

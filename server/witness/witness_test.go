@@ -4,9 +4,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -16,6 +18,7 @@ import (
 	"antipode/internal/identity"
 	"antipode/internal/identity/identitytest"
 	"antipode/server/config"
+	"antipode/stamp/membership"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,4 +92,27 @@ func TestR21Process(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, g.Incarnation, again.Incarnation, "versions are of one process")
 	require.Equal(t, geo.Account("acct"), again.Claims[0].Account)
+}
+
+// R4: the folder of a node's process is none of a witness, and that of a witness none of a node.
+func TestR4FolderOfAnotherProcess(t *testing.T) {
+	fs, dir := vfs.Default, t.TempDir()
+	process := membership.Owner{Kind: membership.Process, Location: "north", Node: 1}
+	require.NoError(t, membership.Claim(fs, dir, process))
+	ca := identitytest.NewAuthority(t)
+	files := ca.Files(identity.Identity{Stamp: "prod", Location: "third", Node: 1})
+	o := Options{Clock: clock.System{}, Logger: slog.New(slog.DiscardHandler), Config: config.Witness{
+		Stamp: "prod", Location: "third", Locations: []geo.Location{"north", "south"}, Data: dir, Listen: "127.0.0.1:0", Metrics: "127.0.0.1:0", Lease: "30s",
+		TLS: config.TLS{CA: files.CA, Cert: files.Cert, Key: files.Key},
+	}}
+	_, err := Open(o)
+	require.ErrorIs(t, err, membership.ErrOwner)
+	require.ErrorContains(t, err, "belongs to node north-1, not to the witness third")
+	require.NoDirExists(t, filepath.Join(dir, "witness"))
+
+	o.Config.Data = t.TempDir()
+	p, err := Open(o)
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	require.ErrorIs(t, membership.Claim(fs, o.Config.Data, process), membership.ErrOwner)
 }

@@ -1,34 +1,70 @@
 package membership
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"antipode/geo"
 	"antipode/internal/crc"
-	"antipode/stamp/durable"
 	"antipode/stamp/feature"
-	"antipode/stamp/replica"
 )
 
-// Owner is the node that a data folder belongs to: docs/format/owner.md. Data of another node must not be served in
-// its name: its replicas would vote and acknowledge under ids that are not theirs (R4).
+// FolderKind is what a folder is for.
+type FolderKind byte
+
+// The kinds. Durable: never renumber. Unstated is a node's data folder or the folder of a node's process, in a file of
+// an earlier version. Data is the data folder of a node, Process the folder of the process of one node, Dev that of
+// antipode dev, Bus the store of a bus, Clone that of one clone of a node, Witness that of a witness.
+const (
+	Unstated FolderKind = 0
+	Data     FolderKind = 1
+	Process  FolderKind = 2
+	Dev      FolderKind = 3
+	Bus      FolderKind = 4
+	Clone    FolderKind = 5
+	Witness  FolderKind = 6
+)
+
+// Owner is what a folder belongs to: docs/format/owner.md. Data of another node must not be served in its name: its
+// replicas would vote and acknowledge under ids that are not theirs (R4).
 type Owner struct {
+	Kind     FolderKind
 	Location geo.Location
-	Node     geo.NodeID
+	// Node is 0 where the folder belongs to no single node.
+	Node geo.NodeID
+	// Stamp is zero where it is not known.
+	Stamp StampID
 }
 
-// String is the name for people, as node.Name.
-func (o Owner) String() string { return fmt.Sprintf("%s-%d", o.Location, o.Node) }
+// String is the name for people.
+func (o Owner) String() string {
+	node := fmt.Sprintf("%s-%d", o.Location, o.Node) // As node.Name.
+	switch o.Kind {
+	case Dev:
+		return "antipode dev"
+	case Bus:
+		if o.Node == 0 {
+			return "the bus of " + string(o.Location)
+		}
+		return "the bus of " + node
+	case Clone:
+		return "a clone of " + node
+	case Witness:
+		return "the witness " + string(o.Location)
+	}
+	return node
+}
 
-// ErrOwner: a data folder belongs to another node, or its file owner is damaged.
+// of is String for a sentence that says what a folder belongs to.
+func (o Owner) of() string {
+	if o.Kind <= Process {
+		return "node " + o.String()
+	}
+	return o.String()
+}
+
+// ErrOwner: a folder belongs to another node or process, or its file owner is damaged.
 var ErrOwner = errors.New("nothing of it was changed")
 
 // errOwnerBytes: one copy in a file owner is malformed.
@@ -38,12 +74,21 @@ const (
 	ownerFile    = "owner"
 	ownerVersion = 1
 	ownerHead    = 1 + 8 + 2
+	// ownerMore is the second part, without its CRC. Programs before it end with the CRC of the first, and drop the
+	// rest when they write the file.
+	ownerMore = 1 + len(StampID{})
 )
 
+// encode leaves out the second part if it has nothing to say: the bytes are then those of earlier programs.
 func (o Owner) encode() []byte {
 	b := binary.LittleEndian.AppendUint64([]byte{ownerVersion}, uint64(o.Node))
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(o.Location)))
 	b = append(b, o.Location...)
+	b = binary.LittleEndian.AppendUint32(b, crc.Of(b))
+	if o.Kind == Unstated && o.Stamp.IsZero() {
+		return b
+	}
+	b = append(append(b, byte(o.Kind)), o.Stamp[:]...)
 	return binary.LittleEndian.AppendUint32(b, crc.Of(b))
 }
 
@@ -58,140 +103,26 @@ func parseOwner(b []byte) (o Owner, err error) {
 	if len(b) < n+4 || crc.Of(b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
 		return o, errOwnerBytes
 	}
-	return Owner{geo.Location(b[ownerHead:n]), geo.NodeID(binary.LittleEndian.Uint64(b[1:]))}, nil
-}
-
-// ClaimFolder makes the data folder dir that of the node want, durably, or returns ErrOwner if it is another node's. A
-// folder without the file owner is new or of an earlier version: it is claimed unless an identity in it is another
-// node's. It is called before anything else is opened or made there; after an error the folder is as it was, apart from
-// what a failed write left under owner.new.
-func ClaimFolder(fs vfs.FS, dir string, want Owner) error {
-	have, b, err := readOwner(fs, dir)
+	o = Owner{Location: geo.Location(b[ownerHead:n]), Node: geo.NodeID(binary.LittleEndian.Uint64(b[1:]))}
+	more := b[n+4:]
 	switch {
-	case err != nil:
-		return err
-	case b == nil:
-		if err := disproved(fs, dir, want); err != nil {
-			return err
-		}
-	case have != want:
-		return refused(dir, "node "+have.String(), want, "start "+have.String()+" with it")
+	case allZero(more[:min(len(more), ownerMore+4)]):
+		return o, nil // A file of before there was a second part: zeros follow, or nothing.
+	case len(more) < ownerMore+4 || !crc.Fits(b[:n+4+ownerMore+4]):
+		return Owner{}, errOwnerBytes
+	case FolderKind(more[0]) > Witness:
+		return Owner{}, feature.Later("the kind in the file owner", uint64(more[0]), uint64(Witness))
 	}
-	return keepOwner(fs, dir, want, b)
+	o.Kind = FolderKind(more[0])
+	copy(o.Stamp[:], more[1:])
+	return o, nil
 }
 
-// ClaimProcess does the same with the folder of the process of one node, below which is LOCATION/NODE, the node's data
-// folder. Without it a process in the folder of another one would make an empty data folder beside the other's, and so
-// lose its own.
-func ClaimProcess(fs vfs.FS, dir string, want Owner) error {
-	have, b, err := readOwner(fs, dir)
-	switch {
-	case err != nil:
-		return err
-	case b == nil:
-		if have, err = nodeBelow(fs, dir, want); err != nil {
-			return err
+func allZero(b []byte) bool {
+	for _, c := range b {
+		if c != 0 {
+			return false
 		}
 	}
-	if have != want {
-		return refused(dir, "node "+have.String(), want, "start "+have.String()+" with it")
-	}
-	return keepOwner(fs, dir, want, b)
-}
-
-// readOwner also returns the bytes of the file; nil if there is none.
-func readOwner(fs vfs.FS, dir string) (o Owner, b []byte, err error) {
-	path := fs.PathJoin(dir, ownerFile)
-	if b, err = durable.Read(fs, path); err != nil || b == nil {
-		return o, nil, err
-	}
-	o, err = durable.ParseTwice(b, parseOwner)
-	if errors.Is(err, errOwnerBytes) {
-		err = fmt.Errorf("the file %s is damaged, twice, so whose data folder this is cannot be read: %w; if you know whose it is, "+
-			"remove the file and start that node: it writes the file again (runbook wrong-folder)", path, ErrOwner)
-	} else if err != nil {
-		err = fmt.Errorf("%s: %w", path, err)
-	}
-	return o, b, err
-}
-
-// keepOwner writes the file, unless it has both copies whole: b is what it has.
-func keepOwner(fs vfs.FS, dir string, o Owner, b []byte) error {
-	file := durable.Twice(o.encode())
-	if bytes.Equal(b, file) {
-		return nil
-	}
-	if err := durable.MkdirAll(fs, dir); err != nil {
-		return err
-	}
-	return durable.Replace(fs, dir, ownerFile, file)
-}
-
-// disproved returns ErrOwner if an identity of a replica in a folder is one that want cannot have. It cannot disprove
-// the same node of another location: no identity names the location.
-func disproved(fs vfs.FS, dir string, want Owner) error {
-	names, err := list(fs, fs.PathJoin(dir, "replicas"))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		n, err := strconv.ParseUint(strings.TrimPrefix(name, "r"), 10, 32)
-		if err != nil || identityFile(geo.RangeID(n)) != name {
-			continue
-		}
-		d, err := Load(fs, dir, geo.RangeID(n))
-		if err != nil || d == nil {
-			continue // What cannot be read proves nothing, and stops the start later on.
-		}
-		// Later ids may be the number of any node.
-		first := d.Phase == Joining || d.Phase == Forgotten
-		if _, peer := d.Peers[want.Node]; peer || first && d.Replica != replica.FirstID(want.Node) {
-			return refused(dir, "another node, as "+fs.PathJoin("replicas", name)+" shows", want, "start the other node with it")
-		}
-	}
-	return nil
-}
-
-// nodeBelow returns whose the folder of a process is that has no file owner: want, unless there is a data folder of
-// another node in it and none of want.
-func nodeBelow(fs vfs.FS, dir string, want Owner) (Owner, error) {
-	if _, err := fs.Stat(fs.PathJoin(dir, string(want.Location), want.String())); err == nil {
-		return want, nil
-	}
-	locations, err := list(fs, dir)
-	if err != nil {
-		return want, err
-	}
-	for _, l := range locations {
-		if info, err := fs.Stat(fs.PathJoin(dir, l)); err != nil || !info.IsDir() {
-			continue
-		}
-		names, err := list(fs, fs.PathJoin(dir, l))
-		if err != nil {
-			return want, err
-		}
-		for _, name := range names {
-			id, isNode := strings.CutPrefix(name, l+"-")
-			n, err := strconv.ParseUint(id, 10, 64)
-			if isNode && err == nil {
-				return Owner{geo.Location(l), geo.NodeID(n)}, nil
-			}
-		}
-	}
-	return want, nil
-}
-
-// list returns what is in a folder; nothing if there is none.
-func list(fs vfs.FS, dir string) ([]string, error) {
-	names, err := fs.List(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	return names, err
-}
-
-// refused is ErrOwner in one line, with the remedy.
-func refused(dir, of string, want Owner, remedy string) error {
-	return fmt.Errorf("the data folder %s belongs to %s, not to %s: %w; %s, or give %s its own folder (runbook wrong-folder)",
-		dir, of, want, ErrOwner, remedy, want)
+	return true
 }

@@ -13,7 +13,6 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/internal/plantedbugs"
 	"antipode/stamp/durable"
 	"antipode/stamp/extent"
 	"antipode/stamp/fetch"
@@ -29,6 +28,9 @@ import (
 // Node is one member of a stamp. Open starts nothing; Run, or calls of Pass from
 // one goroutine, make it work.
 type Node struct {
+	// Folder knows the stamp that the data folder is of.
+	*membership.Folder
+
 	o         Options
 	stores    stores
 	placement placement
@@ -82,10 +84,8 @@ func Open(o Options) (_ *Node, err error) {
 		}
 	}()
 	fs := o.State.FS
-	if !plantedbugs.Planted(plantedbugs.FolderUnclaimed) {
-		if err := membership.ClaimFolder(fs, o.Dir, membership.Owner{Location: o.Location, Node: o.ID}); err != nil {
-			return nil, err
-		}
+	if n.Folder, err = membership.ClaimFolder(fs, o.Dir, o.Location, o.ID); err != nil {
+		return nil, err
 	}
 	for _, sub := range []string{"log", "state", "extents", "snap", "replicas"} {
 		if err := durable.MkdirAll(fs, fs.PathJoin(o.Dir, sub)); err != nil {

@@ -89,6 +89,9 @@ func (p *peerLink) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errAttached) {
+			continue
+		}
 		// A peer that stays away for one reason is named once.
 		if text := err.Error(); text != logged {
 			logged = text
@@ -108,14 +111,19 @@ func (p *peerLink) run(ctx context.Context) {
 	}
 }
 
-var errTooLate = errors.New("no answer in time")
+var (
+	errTooLate = errors.New("no answer in time")
+	// errAttached: what the headers of the stream say is of before a member was attached.
+	errAttached = errors.New("a node was attached here")
+)
 
 // attempt opens a stream, calls reached, and sends until it breaks. All it started has
 // ended when it returns.
 func (p *peerLink) attempt(ctx context.Context, reached func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := p.open(ctx, cancel)
+	here, next := p.t.attachmentNow()
+	stream, err := p.open(ctx, cancel, here)
 	if err != nil {
 		return err
 	}
@@ -129,20 +137,25 @@ func (p *peerLink) attempt(ctx context.Context, reached func()) error {
 	p.calls.ResetConnectBackoff()
 	p.queue.setOpen(true)
 	reached()
-	p.pump(ctx, stream)
+	attached := p.pump(ctx, stream, next)
 	p.queue.setOpen(false)
 	cancel()
-	if err = <-ended; err == nil || errors.Is(err, io.EOF) {
+	err = <-ended
+	if attached {
+		return errAttached
+	}
+	if err == nil || errors.Is(err, io.EOF) {
 		err = errors.New("the peer ended the stream")
 	}
 	return err
 }
 
 // open connects if need be, and opens a stream that the peer has answered. cancel must
-// be that of ctx: it ends what takes longer than OpenTimeout.
-func (p *peerLink) open(ctx context.Context, cancel context.CancelFunc) (grpc.ClientStream, error) {
+// be that of ctx: it ends what takes longer than OpenTimeout. The stream is of the member attached here.
+func (p *peerLink) open(ctx context.Context, cancel context.CancelFunc, here *attachment) (grpc.ClientStream, error) {
 	timer := time.AfterFunc(p.t.o.OpenTimeout, cancel)
 	var header metadata.MD
+	ctx = metadata.NewOutgoingContext(ctx, here.stampPairs())
 	stream, err := wire.NewStampClient(p.messages).Messages(ctx, grpc.WaitForReady(true))
 	if err == nil {
 		header, err = stream.Header()
@@ -153,22 +166,32 @@ func (p *peerLink) open(ctx context.Context, cancel context.CancelFunc) (grpc.Cl
 			err = errors.New("the peer ended the stream")
 		}
 	}
+	if err == nil {
+		err = here.meet(p.id, header)
+	}
 	if !timer.Stop() {
 		return nil, fmt.Errorf("%w (%s): %w", errTooLate, p.t.o.OpenTimeout, err)
 	}
 	return stream, err
 }
 
-// pump sends what is queued until ctx, which is the stream's, ends.
-func (p *peerLink) pump(ctx context.Context, stream grpc.ClientStream) {
+// pump sends what is queued until ctx, which is the stream's, ends, or another member is attached: next is closed.
+func (p *peerLink) pump(ctx context.Context, stream grpc.ClientStream, next <-chan struct{}) (attached bool) {
 	var b batch
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
+		case <-next:
+			return true
 		case <-p.queue.filled:
 		}
 		for {
+			select {
+			case <-next:
+				return true
+			default:
+			}
 			b.envelopes = p.queue.take(b.envelopes[:0], frameBytes)
 			if len(b.envelopes) == 0 {
 				break
@@ -182,7 +205,7 @@ func (p *peerLink) pump(ctx context.Context, stream grpc.ClientStream) {
 				continue
 			}
 			if err := stream.SendMsg(&b); err != nil {
-				return // The stream's end shows why.
+				return false // The stream's end shows why.
 			}
 			clear(b.envelopes)
 		}

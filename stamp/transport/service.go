@@ -17,6 +17,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/membership"
 	"antipode/stamp/transport/wire"
 )
 
@@ -31,8 +32,51 @@ type service struct {
 var errNoNode = status.Error(codes.Unavailable, "no node is attached here")
 
 // nodeHeader is in the headers of a stream of messages that was taken: the number of
-// the node that takes it. A refusal has none.
-const nodeHeader = "antipode-node"
+// the node that takes it. A refusal has none. stampHeader is in the headers of both ends: the id of the stamp
+// that the folder of the node is of, absent while that is not known.
+const (
+	nodeHeader  = "antipode-node"
+	stampHeader = "antipode-stamp"
+)
+
+// ofStamp is a member that knows the stamp that its folder is of: see membership.Folder.
+type ofStamp interface {
+	Stamp() membership.StampID
+	Meet(peer geo.NodeID, theirs membership.StampID) error
+}
+
+// ofStamp returns the attached node, nil for none, or for one that knows no stamp.
+func (a *attachment) ofStamp() ofStamp {
+	if a != nil {
+		if m, ok := a.member.(ofStamp); ok {
+			return m
+		}
+	}
+	return nil
+}
+
+// stampPairs are the headers in which this end names its stamp.
+func (a *attachment) stampPairs() metadata.MD {
+	if m := a.ofStamp(); m != nil {
+		if id := m.Stamp(); !id.IsZero() {
+			return metadata.Pairs(stampHeader, id.String())
+		}
+	}
+	return metadata.MD{}
+}
+
+// meet compares the stamp that a peer names with that of the attached node, if there is one.
+func (a *attachment) meet(peer geo.NodeID, headers metadata.MD) error {
+	m := a.ofStamp()
+	if m == nil {
+		return nil
+	}
+	theirs := membership.StampID{}
+	if named := headers.Get(stampHeader); len(named) > 0 {
+		theirs = membership.ParseStampID(named[0])
+	}
+	return m.Meet(peer, theirs)
+}
 
 // Messages implements wire.StampServer.
 func (s *service) Messages(stream grpc.ClientStreamingServer[wire.Batch, wire.Empty]) error {
@@ -44,7 +88,13 @@ func (s *service) Messages(stream grpc.ClientStreamingServer[wire.Batch, wire.Em
 	if a == nil {
 		return errNoNode
 	}
-	if err := stream.SendHeader(metadata.Pairs(nodeHeader, strconv.FormatUint(uint64(s.t.o.Self), 10))); err != nil {
+	theirs, _ := metadata.FromIncomingContext(stream.Context())
+	if err := a.meet(from.Node, theirs); err != nil {
+		s.t.refusals.log("stamp of "+from.String(), "peer refused", "peer", from.Node, "error", err)
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	taken := metadata.Join(metadata.Pairs(nodeHeader, strconv.FormatUint(uint64(s.t.o.Self), 10)), a.stampPairs())
+	if err := stream.SendHeader(taken); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)

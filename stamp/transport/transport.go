@@ -42,6 +42,8 @@ type Transport struct {
 
 	mu       sync.Mutex
 	attached *attachment
+	// begun is closed, and made again, when a member is attached.
+	begun chan struct{}
 }
 
 // attachment is one member's time at this transport.
@@ -61,8 +63,8 @@ func Open(o Options) (*Transport, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Transport{
 		o: o, refusals: newRefusals(o.Clock, o.Logger), peers: map[geo.NodeID]*peerLink{}, cancel: cancel,
-		chunksIn: semaphore.NewWeighted(int64(o.ChunksInMax) * extent.ChunkBytesMax),
-		calls:    newHandlers(o.CallBytesInMax), pairCalls: newHandlers(o.CallBytesInMax), stoppedCalls: newHandlers(o.CallBytesInMax),
+		begun: make(chan struct{}), chunksIn: semaphore.NewWeighted(int64(o.ChunksInMax) * extent.ChunkBytesMax),
+		calls: newHandlers(o.CallBytesInMax), pairCalls: newHandlers(o.CallBytesInMax), stoppedCalls: newHandlers(o.CallBytesInMax),
 	}
 	var err error
 	if t.pair, err = newPair(t); err != nil {
@@ -127,6 +129,8 @@ func (t *Transport) Attach(id geo.NodeID, m node.Member) {
 	}
 	if m != nil {
 		t.attached = &attachment{member: m, ended: make(chan struct{})}
+		close(t.begun)
+		t.begun = make(chan struct{})
 	}
 }
 
@@ -135,6 +139,13 @@ func (t *Transport) attachment() *attachment {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.attached
+}
+
+// attachmentNow also returns what is closed when the next member is attached.
+func (t *Transport) attachmentNow() (a *attachment, next <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.attached, t.begun
 }
 
 // Send implements node.Transport: messages are queued, or dropped where the queue is
