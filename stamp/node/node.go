@@ -43,6 +43,7 @@ type Node struct {
 	fetcher    *fetch.Fetcher
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
+	marks      *membership.Marks
 	noMetrics  func()
 	// unnamings counts what may have left chunks without a name: see scrub.Node.
 	unnamings atomic.Uint64
@@ -98,6 +99,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.stores.open(n.placement.has); err != nil {
 		return nil, err
 	}
+	n.marks = membership.OpenMarks(fs, o.Dir, n.o.Logger)
 	n.fetcher = newFetcher(n)
 	n.snapshots = n.newSnapshots()
 	if err := n.openRanges(); err != nil {
@@ -281,6 +283,7 @@ func (n *Node) Close(flush bool) error {
 	n.cancel()
 	n.snapshots.Close()
 	n.background.Wait()
+	n.marks.Close()
 	for _, r := range n.ranges {
 		r.Stop()
 	}
