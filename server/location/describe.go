@@ -21,6 +21,7 @@ import (
 func (l *Location) Describe() (wire.Location, error) {
 	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account", Peer: l.o.Other}
 	out.Clones = l.Clones()
+	var lost []string
 	stamp, stopped := l.Stamp()
 	for _, id := range l.o.Local {
 		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Running}
@@ -34,11 +35,13 @@ func (l *Location) Describe() (wire.Location, error) {
 				return out, err
 			}
 			out.Warnings = stamp.Node(id).PlacementWarnings()
+			lost = append(lost, lostReplicas(l.o.Name, n)...)
 		case n.State == wire.Running:
 			n.State = wire.Stopped
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
+	out.Warnings = append(out.Warnings, lost...)
 	if stopped == nil {
 		e := l.Epochs()
 		out.Levels = l.levels(stamp)
@@ -107,6 +110,9 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 			Range: id, Service: d.Service.String(), Leader: r.Leading(), AppliedIndex: r.Machine.AppliedState().Index, DurableIndex: durable,
 			LogBytes: n.LogBytes(id), ReplayedEntries: view.Replayed, LoggedEntriesAtStart: view.Logged,
 		}
+		if view.Lost != nil {
+			rep.Lost = view.Lost.Error()
+		}
 		if leader := stamp.Leader(id); leader != nil {
 			for _, in := range leader.View().InSync {
 				rep.InSync = rep.InSync || in == n.ID()
@@ -115,6 +121,17 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 		out.Replicas = append(out.Replicas, rep)
 	}
 	return out, nil
+}
+
+// lostReplicas warns of the replicas of a node that are lost.
+func lostReplicas(l geo.Location, n wire.Node) (out []string) {
+	for _, r := range n.Replicas {
+		if r.Lost != "" {
+			out = append(out, fmt.Sprintf("the replica of the %s range on %s is not to be trusted (%s): it is rebuilt from the others; "+
+				"while the range has no leader: antipodectl range recover %s %d --dry-run", r.Service, n.Name, r.Lost, l, r.Range))
+		}
+	}
+	return out
 }
 
 func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
