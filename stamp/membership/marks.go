@@ -78,7 +78,8 @@ func (k *Marks) Manage(id geo.RangeID, rep *replica.Replica, due, again bool, se
 		return
 	}
 	at := rep.Mark()
-	own := LogMark{Replica: rep.ID(), Index: at.Index, Term: at.Term}
+	_, term := rep.Leader()
+	own := LogMark{Replica: rep.ID(), Index: at.Index, Term: at.Term, In: term}
 	if at.Index == 0 || own == k.reported[id] && !again {
 		return
 	}
@@ -110,8 +111,9 @@ func (k *Marks) Receive(id geo.RangeID, rep *replica.Replica, from geo.NodeID, m
 		if msg.Replica == rep.ID() {
 			rep.Recall(at, from)
 		} else if m, ok := rep.Members().Of(msg.Replica); ok && m.Node == from {
+			rep.Prove(at, msg.In, from)
+			msg.In = 0
 			k.remember(markOf{id, from}, msg)
-			rep.Prove(at, from)
 		}
 	}
 }
@@ -179,7 +181,7 @@ func parseMarks(b []byte) (map[markOf]LogMark, bool) {
 	of := map[markOf]LogMark{}
 	for b = b[marksHead:n]; len(b) > 0; b = b[marksEach:] {
 		v := func(i int) uint64 { return binary.LittleEndian.Uint64(b[4+8*i:]) }
-		of[markOf{geo.RangeID(binary.LittleEndian.Uint32(b)), geo.NodeID(v(0))}] = LogMark{geo.ReplicaID(v(1)), v(2), v(3)}
+		of[markOf{geo.RangeID(binary.LittleEndian.Uint32(b)), geo.NodeID(v(0))}] = LogMark{Replica: geo.ReplicaID(v(1)), Index: v(2), Term: v(3)}
 	}
 	return of, true
 }

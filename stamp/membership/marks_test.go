@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"antipode/geo"
 	"antipode/stamp/durable"
 )
 
@@ -35,16 +36,20 @@ func TestMarksFile(t *testing.T) {
 	}
 }
 
+func mark(r geo.ReplicaID, index, term uint64) LogMark {
+	return LogMark{Replica: r, Index: index, Term: term}
+}
+
 // What a node remembers of another is that of its later replica, and the highest: reports come late and twice.
 func TestMarksKeepTheLater(t *testing.T) {
 	k := OpenMarks(vfs.NewMem(), "", slog.New(slog.DiscardHandler))
 	of := markOf{4, 1}
 	for _, c := range []struct{ report, kept LogMark }{
-		{LogMark{1, 9, 2}, LogMark{1, 9, 2}},
-		{LogMark{1, 8, 2}, LogMark{1, 9, 2}},
-		{LogMark{5, 3, 2}, LogMark{5, 3, 2}},
-		{LogMark{1, 10, 2}, LogMark{5, 3, 2}},
-		{LogMark{5, 4, 3}, LogMark{5, 4, 3}},
+		{mark(1, 9, 2), mark(1, 9, 2)},
+		{mark(1, 8, 2), mark(1, 9, 2)},
+		{mark(5, 3, 2), mark(5, 3, 2)},
+		{mark(1, 10, 2), mark(5, 3, 2)},
+		{mark(5, 4, 3), mark(5, 4, 3)},
 	} {
 		k.remember(of, c.report)
 		require.Equal(t, c.kept, k.Of(4, 1))
@@ -63,24 +68,24 @@ func TestMarksAreKept(t *testing.T) {
 
 	k.Keep(keepTicks, later)
 	require.Empty(t, runs, "nothing to remember")
-	k.remember(markOf{4, 1}, LogMark{1, 9, 2})
+	k.remember(markOf{4, 1}, mark(1, 9, 2))
 	k.Keep(keepTicks+1, later)
 	require.Empty(t, runs)
 	k.Keep(2*keepTicks, later)
 	require.Len(t, runs, 1)
-	k.remember(markOf{4, 1}, LogMark{1, 10, 2})
+	k.remember(markOf{4, 1}, mark(1, 10, 2))
 	k.Keep(3*keepTicks, later)
 	require.Len(t, runs, 1, "one is under way")
 	runs[0]()
-	require.Equal(t, LogMark{1, 9, 2}, kept(mem.CrashClone(vfs.CrashCloneCfg{})))
+	require.Equal(t, mark(1, 9, 2), kept(mem.CrashClone(vfs.CrashCloneCfg{})))
 	k.Keep(4*keepTicks, later)
 	require.Len(t, runs, 2)
 	runs[1]()
 	k.Keep(5*keepTicks, later)
 	require.Len(t, runs, 2)
-	require.Equal(t, LogMark{1, 10, 2}, kept(mem.CrashClone(vfs.CrashCloneCfg{})))
+	require.Equal(t, mark(1, 10, 2), kept(mem.CrashClone(vfs.CrashCloneCfg{})))
 
-	k.remember(markOf{4, 1}, LogMark{1, 11, 2})
+	k.remember(markOf{4, 1}, mark(1, 11, 2))
 	fails := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileSync {
 			return errors.New("no")
@@ -89,8 +94,8 @@ func TestMarksAreKept(t *testing.T) {
 	}))
 	k.fs = fails
 	k.Close()
-	require.Equal(t, LogMark{1, 10, 2}, kept(mem))
+	require.Equal(t, mark(1, 10, 2), kept(mem))
 	k.fs = mem
 	k.Close()
-	require.Equal(t, LogMark{1, 11, 2}, kept(mem.CrashClone(vfs.CrashCloneCfg{})))
+	require.Equal(t, mark(1, 11, 2), kept(mem.CrashClone(vfs.CrashCloneCfg{})))
 }

@@ -86,6 +86,9 @@ func (d DurableIndex) Of(members replica.Members, on geo.NodeID) uint64 {
 type LogMark struct {
 	Replica     geo.ReplicaID
 	Index, Term uint64
+	// In is the term that the sender was in as it knew that: no later one committed the entry. It is zero in what a node
+	// remembers.
+	In uint64
 }
 
 // LeaderHint is sent by the leader of the range to the nodes without a replica of it.

@@ -10,8 +10,8 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp"
-	"antipode/stamp/memtransport"
 	"antipode/stamp/membership"
+	"antipode/stamp/memtransport"
 	. "antipode/stamp/node"
 	"antipode/stamp/replica"
 )

@@ -55,9 +55,10 @@ func (r *Replica) Recall(mark geo.EntryID, by geo.NodeID) {
 	}
 }
 
-// Prove takes a committed entry, as a node reported it. A leader that does not have it is lost.
-func (r *Replica) Prove(committed geo.EntryID, by geo.NodeID) {
-	if !r.IsLeader() || r.Installing() {
+// Prove takes a committed entry, as a node reported it that was in a term. A leader of that term or a later one that does
+// not have it is lost. One of an earlier term was deposed, and does not know it yet: it may lack the entry.
+func (r *Replica) Prove(committed geo.EntryID, term uint64, by geo.NodeID) {
+	if !r.IsLeader() || r.Installing() || term > r.rn.BasicStatus().GetTerm() {
 		return
 	}
 	if committed.Index > r.end {
@@ -83,7 +84,7 @@ func (r *Replica) differs(e geo.EntryID) bool {
 func (r *Replica) proveAnswer(m *pb.Message) {
 	if !m.GetReject() && r.rn.BasicStatus().GetTerm() == m.GetTerm() {
 		node, _ := r.members.Of(From(m))
-		r.Prove(geo.EntryID{Index: m.GetIndex()}, node.Node)
+		r.Prove(geo.EntryID{Index: m.GetIndex()}, m.GetTerm(), node.Node)
 	}
 }
 

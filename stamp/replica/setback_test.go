@@ -54,18 +54,20 @@ func TestR4LeaderLacksCommitted(t *testing.T) {
 		return l
 	}
 	l := newLone(t, geo.EntryID{Term: 3, Index: 9}, hard(3, 0, 7), nil)
-	l.Prove(geo.EntryID{Term: 3, Index: 99}, 2)
+	l.Prove(geo.EntryID{Term: 3, Index: 99}, 4, 2)
 	require.NoError(t, l.Lost(), "a follower may be behind")
 
 	l = lead()
 	require.EqualValues(t, 10, l.end, "with the entry that begins its term")
-	l.Prove(geo.EntryID{Term: 4, Index: 10}, 2)
+	l.Prove(geo.EntryID{Term: 4, Index: 10}, 4, 2)
 	require.NoError(t, l.Lost())
-	l.Prove(geo.EntryID{Term: 4, Index: 11}, 2)
+	l.Prove(geo.EntryID{Term: 3, Index: 11}, 5, 2)
+	require.NoError(t, l.Lost(), "a later leader may have committed it, and this one was deposed")
+	l.Prove(geo.EntryID{Term: 4, Index: 11}, 4, 2)
 	require.ErrorIs(t, l.Lost(), ErrLost)
 
 	l = lead()
-	l.Prove(geo.EntryID{Term: 2, Index: 8}, 2)
+	l.Prove(geo.EntryID{Term: 2, Index: 8}, 4, 2)
 	require.ErrorIs(t, l.Lost(), ErrLost, "another entry was committed there")
 
 	for _, c := range []struct {

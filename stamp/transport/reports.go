@@ -29,7 +29,7 @@ import (
 //	1008 ClockQuestion      Sent
 //	1009 ClockAnswer        Sent              Wall        sure      Held, in Commit; Leapt, in RejectHint
 //	1010 RoomReport         Level
-//	1011 LogMark            Index             Term        Replica, in Commit
+//	1011 LogMark            Index             Term                  Replica, in Commit; In, in RejectHint
 const (
 	typeDurableIndex   = pb.MessageType(1000)
 	typeHello          = pb.MessageType(1001)
@@ -75,7 +75,7 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 	case membership.RoomReport:
 		typ, index = typeRoomReport, uint64(r.Level)
 	case membership.LogMark:
-		typ, index, logTerm, commit = typeLogMark, r.Index, r.Term, uint64(r.Replica)
+		typ, index, logTerm, commit, hint = typeLogMark, r.Index, r.Term, uint64(r.Replica), r.In
 	default:
 		panic(fmt.Sprintf("transport: no wire form of %T", report))
 	}
@@ -120,7 +120,7 @@ func reportFromWire(m *pb.Message) membership.Message {
 	case typeRoomReport:
 		return membership.RoomReport{Level: room.Level(min(m.GetIndex(), uint64(room.Spent)))}
 	case typeLogMark:
-		return membership.LogMark{Replica: geo.ReplicaID(m.GetCommit()), Index: m.GetIndex(), Term: m.GetLogTerm()}
+		return membership.LogMark{Replica: geo.ReplicaID(m.GetCommit()), Index: m.GetIndex(), Term: m.GetLogTerm(), In: m.GetRejectHint()}
 	}
 	return nil
 }
