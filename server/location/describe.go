@@ -1,8 +1,10 @@
 package location
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	wire "antipode/client/admin"
@@ -123,15 +125,20 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 	return out, nil
 }
 
-// lostReplicas warns of the replicas of a node that are lost.
-func lostReplicas(l geo.Location, n wire.Node) (out []string) {
+// lostReplicas warns of the replicas of a node that are lost, once, with the reason of the first.
+func lostReplicas(l geo.Location, n wire.Node) []string {
+	var of []string
+	why := ""
 	for _, r := range n.Replicas {
 		if r.Lost != "" {
-			out = append(out, fmt.Sprintf("the replica of the %s range on %s is not to be trusted (%s): it is rebuilt from the others; "+
-				"while the range has no leader: antipodectl range recover %s %d --dry-run", r.Service, n.Name, r.Lost, l, r.Range))
+			of, why = append(of, r.Service), cmp.Or(why, r.Lost)
 		}
 	}
-	return out
+	if len(of) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has lost its replicas of %s (%s): they are rebuilt from two others; a range without a leader waits for antipodectl range recover %s RANGE",
+		n.Name, strings.Join(of, ", "), why, l)}
 }
 
 func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderView, error) {
