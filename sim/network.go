@@ -124,6 +124,8 @@ func typeWord(e node.Envelope) string {
 		return "1007"
 	case membership.RoomReport:
 		return "1010"
+	case membership.LogMark:
+		return "1011"
 	}
 	return e.Message.GetType().String()
 }

@@ -48,6 +48,8 @@ type Recovered struct {
 	Ahead uint64
 	// Floor is the time that the range's times are above from now on.
 	Floor geo.Timestamp
+	// Others are the replicas that answered and were not chosen.
+	Others []membership.Survey
 }
 
 // Floor returns the time that the times of a recovered range must be above: the other location has
@@ -65,6 +67,20 @@ type Floor func(ctx context.Context) (geo.Timestamp, error)
 // After the error of floor, membership.ErrQuorum, membership.ErrNoSurvivor and membership.ErrChanged nothing changed.
 // After another error of a survivor on another node it is unknown whether the range was re-formed: run Recover again.
 func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool, floor Floor) (Recovered, error) {
+	found, err := s.PlanRecovery(ctx, id, untrusted, floor)
+	if err != nil {
+		return Recovered{}, err
+	}
+	best := found.Survivor
+	s.o.Logger.Warn("an operator re-forms a range from one replica, accepting the loss of what the others held", "range", id,
+		"survivor", best.Node, "replica", best.Replica, "trusted", best.Trusted, "index", best.Index, "term", best.Term,
+		"known_committed", best.Commit, "silent_nodes", found.Silent, "ahead", found.Ahead, "floor", found.Floor)
+	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, found.Recovery, found.Floor})
+	return found, err
+}
+
+// PlanRecovery returns what Recover would do now, or why it would refuse. It changes nothing.
+func (s *Stamp) PlanRecovery(ctx context.Context, id geo.RangeID, untrusted bool, floor Floor) (Recovered, error) {
 	found, err := s.survey(ctx, id, untrusted)
 	if err != nil {
 		return Recovered{}, err
@@ -83,12 +99,7 @@ func (s *Stamp) Recover(ctx context.Context, id geo.RangeID, untrusted bool, flo
 		}
 	}
 	found.Floor = above
-	best := found.Survivor
-	s.o.Logger.Warn("an operator re-forms a range from one replica, accepting the loss of what the others held", "range", id,
-		"survivor", best.Node, "replica", best.Replica, "trusted", best.Trusted, "index", best.Index, "term", best.Term,
-		"known_committed", best.Commit, "silent_nodes", found.Silent, "ahead", found.Ahead, "floor", found.Floor)
-	_, err = ask[struct{}](ctx, s, best.Node, reformMethod, reformRequest{id, best, found.Recovery, found.Floor})
-	return found, err
+	return found, nil
 }
 
 // survey asks every node of a range for the survey of its replica, all at once, and chooses the survivor. What it returns
@@ -122,6 +133,9 @@ func (s *Stamp) survey(ctx context.Context, id geo.RangeID, untrusted bool) (out
 	}
 	out.Replica = out.Recovery.Members().List[0].ID
 	for _, v := range answered {
+		if v.Node != out.Survivor.Node {
+			out.Others = append(out.Others, v)
+		}
 		if known := max(v.Index, v.Commit); known > out.Survivor.Index {
 			out.Ahead = max(out.Ahead, known)
 		}

@@ -199,6 +199,8 @@ func TestClientRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "northcentralus-2", r.Survivor)
 	require.NotNil(t, r.SilentNodes)
+	_, err = c.RecoverRange(ctx, north, 4, wire.RecoverRange{DryRun: true})
+	require.NoError(t, err)
 	resumed, err := c.Resume(ctx, north, wire.StreamName{Account: "pictures", Epoch: wire.Epoch{Number: 1, Location: north}, Range: 4, Lane: 17})
 	require.NoError(t, err)
 	require.Equal(t, wire.Resumed{Stream: "pictures/1@northcentralus/r4/l17", Location: north, Reason: "version"}, resumed)
@@ -220,7 +222,8 @@ func TestClientRoundTrip(t *testing.T) {
 		`free half at ""`,
 		"stop node 2 of northcentralus", "start node 2 of northcentralus",
 		"stop location northcentralus", "start location northcentralus",
-		"recover range 4 of northcentralus, {AcceptLoss:true Untrusted:true WithoutPair:false}",
+		"recover range 4 of northcentralus, {AcceptLoss:true Untrusted:true WithoutPair:false DryRun:false}",
+		"recover range 4 of northcentralus, {AcceptLoss:false Untrusted:false WithoutPair:false DryRun:true}",
 		"resume pictures/1@northcentralus/r4/l17 at northcentralus",
 		"finalize level 2 without [northcentralus-3]", "raise northcentralus to {Floor:3 Active:2}",
 		"link cut 0s", "link delayed 5s", "link up 0s",

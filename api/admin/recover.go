@@ -27,14 +27,16 @@ func (p *port) recoverRange(c echo.Context) error {
 	if err := decode(c, &in); err != nil {
 		return err
 	}
-	if !in.AcceptLoss {
+	if !in.AcceptLoss && !in.DryRun {
 		return invalid(verb, what, "what only the lost replicas held is given up: agree with accept_loss")
 	}
 	out, err := p.c.RecoverRange(c.Request().Context(), l, geo.RangeID(id), in)
 	if err != nil {
 		return failed(verb, what, err)
 	}
-	out.SilentNodes = list(out.SilentNodes)
+	if out.SilentNodes = list(out.SilentNodes); in.DryRun {
+		return answer(c, http.StatusOK, out)
+	}
 	p.o.Log.Warn("range re-formed by an operator, who accepts what is lost by that", "location", l, "range", id, "survivor", out.Survivor,
 		"kept_index", out.KeptIndex, "known_committed", out.KnownCommitted, "lost_index", out.LostIndex,
 		"above", out.Above, "times_unchecked", out.TimesUnchecked, "silent_nodes", out.SilentNodes)

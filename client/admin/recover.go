@@ -18,6 +18,18 @@ type RecoverRange struct {
 	// WithoutPair re-forms the range although the other location does not answer: the times that it
 	// has received are not checked.
 	WithoutPair bool `json:"without_pair,omitempty"`
+	// DryRun changes nothing, and needs no AcceptLoss: the answer is what would be kept and given up.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// GivenUp is a replica that answered and was not chosen: what only it holds is lost.
+type GivenUp struct {
+	Node string `json:"node"`
+	// Index and Term are of the last entry that it could have kept.
+	Index uint64 `json:"index"`
+	Term  uint64 `json:"term"`
+	// Reason is why it is not trusted; absent if it is.
+	Reason string `json:"reason,omitempty"`
 }
 
 // RangeRecovered is the result of re-forming a range.
@@ -45,10 +57,14 @@ type RangeRecovered struct {
 	TimesUnchecked bool `json:"times_unchecked,omitempty"`
 	// SilentNodes did not answer: they must stay dead, or be able to reach the survivor.
 	SilentNodes []string `json:"silent_nodes"`
+	// GivenUp are the other replicas that answered; absent from a node of an earlier version.
+	GivenUp []GivenUp `json:"given_up,omitempty"`
+	// DryRun: nothing was changed.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // RecoverRange re-forms a range that has no quorum of trusted replicas from its best
-// survivor.
+// survivor. With DryRun it changes nothing.
 func (c *Client) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in RecoverRange) (RangeRecovered, error) {
 	path := fmt.Sprintf("/v1/locations/%s/ranges/%d/recover", url.PathEscape(string(l)), id)
 	return fetch[RangeRecovered](ctx, c, http.MethodPost, path, in)

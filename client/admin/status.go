@@ -131,6 +131,8 @@ type Replica struct {
 	Leader  bool        `json:"leader"`
 	// InSync is the leader's view; false while the range has no leader.
 	InSync bool `json:"in_sync"`
+	// Lost is why the replica takes no part until it is rebuilt, in one line. Absent if it takes part.
+	Lost string `json:"lost,omitempty"`
 	// AppliedIndex is the commit index applied, DurableIndex how much of that a
 	// crash would leave applied. The log holds the rest.
 	AppliedIndex uint64 `json:"applied_index"`

@@ -187,6 +187,20 @@ func port(t *testing.T) *httptest.Server {
 			Location: "northcentralus", Range: 3, Survivor: "northcentralus-2", Trusted: true, KeptIndex: 7, KeptTerm: 2, TimesUnchecked: true,
 		})
 	})
+	mux.HandleFunc("POST /v1/locations/northcentralus/ranges/1/recover", func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if want := `{"accept_loss":false,"dry_run":true}`; string(b) != want {
+			http.Error(w, "got "+string(b), http.StatusTeapot)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(admin.RangeRecovered{
+			Location: "northcentralus", Range: 1, Survivor: "northcentralus-3", Trusted: true, KeptIndex: 42, KeptTerm: 2, KnownCommitted: 42, DryRun: true,
+			GivenUp: []admin.GivenUp{
+				{Node: "northcentralus-1", Index: 23, Term: 3, Reason: "replica lost fsynced entries; it takes no further part: its disk was set back"},
+				{Node: "northcentralus-2", Index: 42, Term: 2},
+			},
+		})
+	})
 	answer("POST /v1/locations/northcentralus/ranges/2/recover", 409, admin.ErrorDocument{Error: admin.Error{
 		Code: "QuorumPresent", Message: "could not recover range 2 of northcentralus: nothing to recover: nodes [1 2] hold trusted replicas",
 	}})
@@ -307,6 +321,7 @@ func TestGolden(t *testing.T) {
 		"location-stop":             "location stop northcentralus",
 		"location-start":            "location start northcentralus",
 		"range-recover":             "range recover northcentralus 4 --accept-loss",
+		"range-recover-dry":         "range recover northcentralus 1 --dry-run --accept-loss",
 		"range-recover-json":        "range recover northcentralus 4 --accept-loss --output json",
 		"range-recover-quorum":      "range recover northcentralus 2 --accept-loss --untrusted",
 		"range-recover-alone":       "range recover northcentralus 3 --accept-loss --without-pair",

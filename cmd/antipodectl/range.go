@@ -27,7 +27,7 @@ func (t *tool) rangeCommand() *cobra.Command {
 func (t *tool) recoverCommand() *cobra.Command {
 	var in admin.RecoverRange
 	c := &cobra.Command{
-		Use:   "recover LOCATION RANGE --accept-loss",
+		Use:   "recover LOCATION RANGE",
 		Short: "Re-form a range from its best survivor, giving up what the others held",
 		Long: `recover re-forms a range that has no quorum of trusted replicas, and so answers 503,
 from the best replica that is left: reads work again at once, writes when a second node
@@ -36,12 +36,15 @@ may be ahead of it: docs/admin.md says what to expect.
 
 The nodes that do not answer must be dead for good, or able to reach the survivor when they
 come back: two of them that reach only each other would go on as if nothing had happened.
+--dry-run changes nothing: it names the replica that would be kept and those given up.
+
 It is refused while a quorum of trusted replicas answers: then nothing is to recover.
 
 The other location is asked up to which time it has received the range: whatever the range
 commits from then on is later. If it does not answer, nothing happens without --without-pair:
 then its copy is taken to be forked if it has received later times.`,
 		Example: `  antipodectl status                      # RANGE is the ID of a range without a leader
+  antipodectl range recover northcentralus 4 --dry-run
   antipodectl range recover northcentralus 4 --accept-loss
   antipodectl range recover northcentralus 4 --accept-loss --untrusted --output json`,
 		Args: exactly("LOCATION", "RANGE"),
@@ -50,13 +53,17 @@ then its copy is taken to be forked if it has received later times.`,
 			if err != nil || id == 0 {
 				return r, usageError{fmt.Errorf("%q is no range: give its number, antipodectl status shows it", args[1])}
 			}
-			if !in.AcceptLoss {
-				return r, usageError{errors.New("what only the lost replicas held is given up: agree with --accept-loss")}
+			switch {
+			case in.DryRun:
+				in.AcceptLoss = false // A server of an earlier version then refuses.
+			case !in.AcceptLoss:
+				return r, usageError{errors.New("what only the lost replicas held is given up: look with --dry-run, agree with --accept-loss")}
 			}
 			return t.client.RecoverRange(ctx, geo.Location(args[0]), geo.RangeID(id), in)
 		}, writeRecovered),
 	}
 	c.Flags().BoolVar(&in.AcceptLoss, "accept-loss", false, "agree that what only the lost replicas held is lost")
+	c.Flags().BoolVar(&in.DryRun, "dry-run", false, "change nothing, and show what would be kept and given up")
 	c.Flags().BoolVar(&in.WithoutPair, "without-pair", false, "do not ask the other location up to which time it has received the range")
 	c.Flags().BoolVar(&in.Untrusted, "untrusted", false, "take a replica that lost fsynced data, where no trusted one is left")
 	return c
@@ -64,8 +71,12 @@ then its copy is taken to be forked if it has received later times.`,
 
 // writeRecovered writes one line for people.
 func writeRecovered(w io.Writer, r admin.RangeRecovered) {
-	_, _ = fmt.Fprintf(w, "range %d of %s goes on from %s: kept up to index %d of term %d (%d known committed)",
-		r.Range, r.Location, r.Survivor, r.KeptIndex, r.KeptTerm, r.KnownCommitted)
+	verb := "goes on"
+	if r.DryRun {
+		verb = "would go on"
+	}
+	_, _ = fmt.Fprintf(w, "range %d of %s %s from %s: kept up to index %d of term %d (%d known committed)",
+		r.Range, r.Location, verb, r.Survivor, r.KeptIndex, r.KeptTerm, r.KnownCommitted)
 	if !r.Trusted {
 		_, _ = fmt.Fprint(w, "; it was not trusted")
 	}
@@ -79,4 +90,11 @@ func writeRecovered(w io.Writer, r admin.RangeRecovered) {
 		_, _ = fmt.Fprintf(w, "; keep %s dead or able to reach it", strings.Join(r.SilentNodes, " and "))
 	}
 	_, _ = fmt.Fprintln(w)
+	for _, g := range r.GivenUp {
+		_, _ = fmt.Fprintf(w, "  given up: %s, up to index %d of term %d", g.Node, g.Index, g.Term)
+		if g.Reason != "" {
+			_, _ = fmt.Fprintf(w, ": %s", g.Reason)
+		}
+		_, _ = fmt.Fprintln(w)
+	}
 }

@@ -57,7 +57,7 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StopLocation(ctx, "south") }, nil, "", "stop"},
 		{func(ctx context.Context, b *Backend) (any, error) {
 			return b.RecoverRange(ctx, "north", 4, wire.RecoverRange{AcceptLoss: true, Untrusted: true, WithoutPair: true})
-		}, recovered, "recover range 4 {AcceptLoss:true Untrusted:true WithoutPair:true}", ""},
+		}, recovered, "recover range 4 {AcceptLoss:true Untrusted:true WithoutPair:true DryRun:false}", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
 			return b.RaiseLevels(ctx, "south", wire.Levels{Floor: 3, Active: 2})
 		}, wire.Levels{Floor: 3, Active: 2}, "", "raise levels to 3 2"},

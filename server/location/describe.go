@@ -1,8 +1,10 @@
 package location
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	wire "antipode/client/admin"
@@ -21,6 +23,7 @@ import (
 func (l *Location) Describe() (wire.Location, error) {
 	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account", Peer: l.o.Other}
 	out.Clones = l.Clones()
+	var lost []string
 	stamp, stopped := l.Stamp()
 	for _, id := range l.o.Local {
 		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Running}
@@ -34,11 +37,13 @@ func (l *Location) Describe() (wire.Location, error) {
 				return out, err
 			}
 			out.Warnings = append(out.Warnings, append(stamp.Node(id).PlacementWarnings(), stamp.Node(id).Refused()...)...)
+			lost = append(lost, lostReplicas(l.o.Name, n)...)
 		case n.State == wire.Running:
 			n.State = wire.Stopped
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
+	out.Warnings = append(out.Warnings, lost...)
 	if stopped == nil {
 		e := l.Epochs()
 		out.Levels = l.levels(stamp)
@@ -107,6 +112,9 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 			Range: id, Service: d.Service.String(), Leader: r.Leading(), AppliedIndex: r.Machine.AppliedState().Index, DurableIndex: durable,
 			LogBytes: n.LogBytes(id), ReplayedEntries: view.Replayed, LoggedEntriesAtStart: view.Logged,
 		}
+		if view.Lost != nil {
+			rep.Lost = view.Lost.Error()
+		}
 		if leader := stamp.Leader(id); leader != nil {
 			for _, in := range leader.View().InSync {
 				rep.InSync = rep.InSync || in == n.ID()
@@ -115,6 +123,22 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 		out.Replicas = append(out.Replicas, rep)
 	}
 	return out, nil
+}
+
+// lostReplicas warns of the replicas of a node that are lost, once, with the reason of the first.
+func lostReplicas(l geo.Location, n wire.Node) []string {
+	var of []string
+	why := ""
+	for _, r := range n.Replicas {
+		if r.Lost != "" {
+			of, why = append(of, r.Service), cmp.Or(why, r.Lost)
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s has lost its replicas of %s (%s): they are rebuilt from two others; a range without a leader waits for antipodectl range recover %s RANGE",
+		n.Name, strings.Join(of, ", "), why, l)}
 }
 
 func (l *Location) leaderView(stamp *stamp.Stamp, id geo.RangeID) (*wire.LeaderView, error) {

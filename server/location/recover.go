@@ -18,7 +18,7 @@ var (
 )
 
 // RecoverRange re-forms a range that has no quorum of trusted replicas:
-// see stamp.Stamp.Recover. The operator has accepted the loss.
+// see stamp.Stamp.Recover. The operator has accepted the loss, or asks with DryRun what it would be.
 func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
 	refused := func(status int, code string, err error) error {
 		return &wire.Error{Status: status, Code: code, Message: fmt.Sprintf("could not recover range %d of %s: %v", id, l.o.Name, err)}
@@ -34,7 +34,11 @@ func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, in wire.Rec
 	if in.WithoutPair {
 		floor = nil
 	}
-	r, err := s.Recover(ctx, id, in.Untrusted, floor)
+	act := s.Recover
+	if in.DryRun {
+		act = s.PlanRecovery
+	}
+	r, err := act(ctx, id, in.Untrusted, floor)
 	switch {
 	case errors.Is(err, errPairSilent):
 		err = refused(http.StatusConflict, "PairSilent", err)
@@ -51,13 +55,16 @@ func (l *Location) RecoverRange(ctx context.Context, id geo.RangeID, in wire.Rec
 	out := wire.RangeRecovered{
 		Location: l.o.Name, Range: id, Recovery: r.Recovery.String(), Survivor: wire.NodeName(l.o.Name, r.Survivor.Node),
 		Replica: r.Replica, Trusted: r.Survivor.Trusted, KeptIndex: r.Survivor.Index, KeptTerm: r.Survivor.Term,
-		KnownCommitted: r.Survivor.Commit, LostIndex: r.Ahead, TimesUnchecked: in.WithoutPair,
+		KnownCommitted: r.Survivor.Commit, LostIndex: r.Ahead, TimesUnchecked: in.WithoutPair, DryRun: in.DryRun,
 	}
 	if r.Floor > 0 {
 		out.Above = wire.Time{Time: r.Floor.Time()}
 	}
 	for _, n := range r.Silent {
 		out.SilentNodes = append(out.SilentNodes, wire.NodeName(l.o.Name, n))
+	}
+	for _, v := range r.Others {
+		out.GivenUp = append(out.GivenUp, wire.GivenUp{Node: wire.NodeName(l.o.Name, v.Node), Index: v.Index, Term: v.Term, Reason: v.Why})
 	}
 	return out, nil
 }

@@ -241,6 +241,10 @@ func (m *Machine) receive(e Received) []Effect {
 		return out
 	case DurableIndex:
 		return []Effect{Deliver{}}
+	case LogMark:
+		if m.id.Phase == Member {
+			return []Effect{Deliver{}}
+		}
 	case OtherPlacement:
 		return []Effect{PlacementDiffers{e.From}}
 	case Hello:

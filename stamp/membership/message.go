@@ -81,6 +81,16 @@ func (d DurableIndex) Of(members replica.Members, on geo.NodeID) uint64 {
 	return d.Index
 }
 
+// LogMark is an entry up to which a replica has persisted its log, and which is committed: that of the sender, or that of
+// the receiver, which the sender remembers (see Marks). Nodes of earlier versions pass it over.
+type LogMark struct {
+	Replica     geo.ReplicaID
+	Index, Term uint64
+	// In is the term that the sender was in as it knew that: no later one committed the entry. It is zero in what a node
+	// remembers.
+	In uint64
+}
+
 // LeaderHint is sent by the leader of the range to the nodes without a replica of it.
 type LeaderHint struct {
 	Term uint64
@@ -103,6 +113,7 @@ func (LossReport) isMessage()     {}
 func (LastID) isMessage()         {}
 func (RecoveryReport) isMessage() {}
 func (DurableIndex) isMessage()   {}
+func (LogMark) isMessage()        {}
 func (LeaderHint) isMessage()     {}
 func (ClockQuestion) isMessage()  {}
 func (ClockAnswer) isMessage()    {}

@@ -102,3 +102,15 @@ func (n *Node) Installing(id geo.RangeID) (yes bool) {
 	})
 	return yes
 }
+
+// MarksFile is the name of the file in which a node remembers its peers.
+const MarksFile = "marks"
+
+// Remembered is the index up to which the node remembers the replica of a range on another node.
+func (n *Node) Remembered(id geo.RangeID, of geo.NodeID) (index uint64) {
+	_ = n.scheduler.do(context.Background(), func() (refusal, failure error) {
+		index = n.marks.Of(id, of).Index
+		return nil, nil
+	})
+	return index
+}

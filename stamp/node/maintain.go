@@ -1,6 +1,9 @@
 package node
 
-import "antipode/stamp/room"
+import (
+	"antipode/stamp/membership"
+	"antipode/stamp/room"
+)
 
 // repeatTicks is after how many ticks a node reports its durable indexes again, for peers that
 // restarted.
@@ -23,7 +26,11 @@ func (s *scheduler) maintain() error {
 	}
 	for _, r := range n.ranges {
 		r.reportLead()
+		if r.membership.Identity().Phase == membership.Member {
+			n.marks.Manage(r.ID(), r.Replica(), due, s.ticks%repeatTicks == 0, r.report)
+		}
 	}
+	n.marks.Keep(s.ticks, n.start)
 	s.checkWhole()
 	if err := n.checkStores(); err != nil {
 		return err

@@ -46,6 +46,7 @@ type Node struct {
 	fetcher    *fetch.Fetcher
 	scrubber   *scrub.Scrubber
 	quarantine quarantine
+	marks      *membership.Marks
 	noMetrics  func()
 	// unnamings counts what may have left chunks without a name: see scrub.Node.
 	unnamings atomic.Uint64
@@ -101,6 +102,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.stores.open(n.placement.has); err != nil {
 		return nil, err
 	}
+	n.marks = membership.OpenMarks(fs, o.Dir, n.o.Logger)
 	n.fetcher = newFetcher(n)
 	n.snapshots = n.newSnapshots()
 	if err := n.openRanges(); err != nil {
@@ -284,6 +286,7 @@ func (n *Node) Close(flush bool) error {
 	n.cancel()
 	n.snapshots.Close()
 	n.background.Wait()
+	n.marks.Close()
 	for _, r := range n.ranges {
 		r.Stop()
 	}

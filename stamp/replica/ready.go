@@ -80,6 +80,7 @@ func (r *Replica) Collect(p *Pass) {
 	for _, m := range rd.Messages {
 		switch m.GetTo() {
 		case raft.LocalAppendThread:
+			r.noteEnd(m)
 			p.appends = append(p.appends, work{r: r, m: m})
 		case raft.LocalApplyThread:
 			p.applies = append(p.applies, work{r: r, m: m})

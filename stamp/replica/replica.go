@@ -147,6 +147,8 @@ type Replica struct {
 	waits []*pb.Message
 	// unapplied waits for the state store: see unapplied.go.
 	unapplied unapplied
+	// end is the index of the last entry of Raft's log, as of the newest Ready: some of it may not be persisted yet.
+	end uint64
 	// behind is set from before messages name a commit to the followers until it is applied here.
 	behind atomic.Bool
 }
@@ -175,7 +177,7 @@ func Open(o Options, now time.Duration) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.replayTo, r.logged = last, last+1-first
+	r.replayTo, r.end, r.logged = last, last, last+1-first
 	r.fresh = last == 0 && hs.GetVote() == 0 && hs.GetTerm() <= FirstTerm
 	r.resetElection()
 	if o.Lost != nil {
@@ -261,6 +263,10 @@ func (r *Replica) Step(m *pb.Message, now time.Duration) {
 		}
 		// A pre-vote promises nothing: after one that is granted the replica still has to take the vote.
 		r.fresh = r.fresh && m.GetType() == pb.MsgPreVote
+	case pb.MsgAppResp:
+		if r.proveAnswer(m); r.lost != nil {
+			return
+		}
 	case pb.MsgReadIndex:
 		if !r.answersIndex(From(m)) {
 			return

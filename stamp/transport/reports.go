@@ -29,6 +29,7 @@ import (
 //	1008 ClockQuestion      Sent
 //	1009 ClockAnswer        Sent              Wall        sure      Held, in Commit; Leapt, in RejectHint
 //	1010 RoomReport         Level
+//	1011 LogMark            Index             Term                  Replica, in Commit; In, in RejectHint
 const (
 	typeDurableIndex   = pb.MessageType(1000)
 	typeHello          = pb.MessageType(1001)
@@ -41,6 +42,7 @@ const (
 	typeClockQuestion  = pb.MessageType(1008)
 	typeClockAnswer    = pb.MessageType(1009)
 	typeRoomReport     = pb.MessageType(1010)
+	typeLogMark        = pb.MessageType(1011)
 )
 
 // reportOnWire returns the form that a report of node from has on the wire.
@@ -72,6 +74,8 @@ func reportOnWire(from geo.NodeID, report membership.Message) *pb.Message {
 		reject, hint = !r.Unsure, uint64(r.Leapt) // An earlier version sets neither, and proves nothing.
 	case membership.RoomReport:
 		typ, index = typeRoomReport, uint64(r.Level)
+	case membership.LogMark:
+		typ, index, logTerm, commit, hint = typeLogMark, r.Index, r.Term, uint64(r.Replica), r.In
 	default:
 		panic(fmt.Sprintf("transport: no wire form of %T", report))
 	}
@@ -115,6 +119,8 @@ func reportFromWire(m *pb.Message) membership.Message {
 		}}
 	case typeRoomReport:
 		return membership.RoomReport{Level: room.Level(min(m.GetIndex(), uint64(room.Spent)))}
+	case typeLogMark:
+		return membership.LogMark{Replica: geo.ReplicaID(m.GetCommit()), Index: m.GetIndex(), Term: m.GetLogTerm(), In: m.GetRejectHint()}
 	}
 	return nil
 }

@@ -126,6 +126,7 @@ func testMessages(t *testing.T, s *stamp) {
 		{Range: 5, Report: membership.LastID{Nonce: 12, Replica: 13}},
 		{Range: 5, Report: membership.RecoveryReport{Recovery: 1<<10 | 2}},
 		{Range: 5, Report: membership.LeaderHint{Term: 14}},
+		{Range: 5, Report: membership.LogMark{Replica: 15, Index: index, Term: 16, In: 17}},
 		{Report: membership.RoomReport{Level: room.Bare}},
 		{Report: membership.ClockQuestion{Question: skew.Question{Sent: 15}}},
 		{Report: membership.ClockAnswer{Answer: skew.Answer{Sent: 16, Wall: -17, Held: 18}}},
