@@ -10,6 +10,7 @@ import (
 	"antipode/server/flow"
 	"antipode/services/catalog"
 	"antipode/stamp"
+	"antipode/stamp/feature"
 	"antipode/stamp/node"
 	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
@@ -54,7 +55,7 @@ func (l *Location) Describe() (wire.Location, error) {
 			}
 			r.LeaderView = view
 			if lead := stamp.Leader(d.ID); lead != nil {
-				out.Warnings = append(out.Warnings, l.aheadOfClock(d, lead.Machine.AppliedState().Last)...)
+				out.Warnings = append(out.Warnings, l.aheadOfClock(d, lead.Machine.AppliedState().Last, lead.Levels())...)
 				if lead.Machine.Uncompared() {
 					out.Warnings = append(out.Warnings, fmt.Sprintf("the %s range was recovered with loss: it takes no writes before its gates are compared with the catalog", d.Service))
 				}
@@ -67,14 +68,17 @@ func (l *Location) Describe() (wire.Location, error) {
 
 // aheadOfClock warns of a range whose newest time is ahead of the clock here by more than the clocks of a
 // stamp may differ: it was given by a wrong clock, and every later time of the range is above it (R6).
-func (l *Location) aheadOfClock(d route.Range, newest geo.Timestamp) []string {
+func (l *Location) aheadOfClock(d route.Range, newest geo.Timestamp, levels *feature.Gate) []string {
 	ahead := newest.Time().Sub(l.o.Clock.Now())
 	if ahead <= geo.ClockOffMax {
 		return nil
 	}
-	return []string{fmt.Sprintf(
-		"times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: there is no Last Sync Time before the clock shows it",
-		d.Service, ahead.Round(time.Second))}
+	so := "there is no Last Sync Time before the clock shows it, or the upgrade is finalized: antipodectl cluster finalize"
+	if levels.Allows(feature.Walls) {
+		so = "Last Sync Time goes by the clock"
+	}
+	return []string{fmt.Sprintf("times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: %s",
+		d.Service, ahead.Round(time.Second), so)}
 }
 
 // state is the state of what this process runs of the location.
@@ -160,7 +164,7 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 		out.WhenLate = a.WhenLate.String()
 	}
 	if a.LastFailover != 0 {
-		out.LastFailover = wire.Time{Time: a.LastFailover.Time()}
+		out.LastFailover = wire.Time{Time: a.FailedOver().Time()}
 	}
 	if op := a.Operation; op != nil {
 		out.Operation = op.Describe()
