@@ -282,7 +282,9 @@ func TestR13TimesAheadShowTheirWalls(t *testing.T) {
 		p.Wall = wall
 		return p
 	}
-	of := func(known ...cursor.Progress) Replication { return Of(route.First(), "north", "acct", geo.Table, known...).At(now) }
+	of := func(known ...cursor.Progress) Replication {
+		return Of(route.First(), "north", "acct", geo.Table, known...).At(now)
+	}
 	got := of(walled(table, at(-time.Second)), walled(catalog, at(-2*time.Second)))
 	require.Equal(t, Replication{Status: Live, LastSync: at(-2 * time.Second), UpTo: ahead}, got)
 	require.Equal(t, ahead, got.Committed())

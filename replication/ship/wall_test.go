@@ -8,7 +8,6 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/change"
-	"antipode/stamp/feature"
 	"antipode/stamp/ranges"
 )
 
@@ -44,7 +43,8 @@ func TestR13WallIsThatOfTheGroup(t *testing.T) {
 	require.Greater(t, last.T, ahead)
 	require.Zero(t, last.Wall, "the level is not active")
 
-	w.leader().Levels().Raise(feature.Walls, feature.Walls)
+	levels := w.leader().Levels()
+	levels.Raise(levels.Known(), levels.Known())
 	c := closed(0)
 	require.Greater(t, last.T, ahead)
 	require.Equal(t, geo.TimestampOf(c.wall), last.Wall)

@@ -341,7 +341,9 @@ func (r *Range) observe(a Applied) {
 		}
 		r.dropWipes(g.id)
 		r.acking = append(r.acking, g)
-		a.Wall = geo.TimestampOf(g.wall)
+		if r.o.Levels.Allows(feature.Walls) {
+			a.Wall = geo.TimestampOf(g.wall)
+		}
 	}
 	if !a.Effective || !r.Leading() {
 		return
