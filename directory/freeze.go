@@ -103,7 +103,7 @@ func (c *freeze) Reclaims() {}
 func forkIn(tx *ranges.Tx, a geo.Account, e geo.Epoch) catalog.Fork {
 	known := tx.Known(geo.SourceRange{Origin: e.Location, Range: tx.Range()})
 	out := catalog.Fork{
-		Number: e.Number, Location: e.Location, Range: tx.Range(), Closed: known.Closed,
+		Number: e.Number, Location: e.Location, Range: tx.Range(), Closed: known.Closed, Wall: known.Wall,
 		Start: []byte(known.Span.Start), End: []byte(known.Span.End), Descriptor: known.Descriptor, Recovered: tx.Incarnation() > 0,
 	}
 	for lane := range geo.Lane(geo.LaneCount) {
@@ -112,7 +112,7 @@ func forkIn(tx *ranges.Tx, a geo.Account, e geo.Epoch) catalog.Fork {
 		why, _ := tx.Stopped(st)
 		s := catalog.ForkStream{Lane: lane, Seq: at.Applied.Seq, Hash: at.Applied.Hash, Stopped: why.Reason}
 		if n := len(at.Pairs); n > 0 {
-			s.Behind, s.Sync = at.Pairs[n-1].Head.Seq, at.Sync
+			s.Behind, s.Sync, s.SyncWall = at.Pairs[n-1].Head.Seq, at.Sync, at.SyncWall
 		}
 		if s != (catalog.ForkStream{Lane: lane}) && (lane%8 != 1 || !plantedbugs.Planted(plantedbugs.ForkLaneLost)) {
 			out.Streams = append(out.Streams, s)

@@ -302,7 +302,7 @@ func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Dur
 func arrived(forks []catalog.Fork, begun geo.Timestamp) bool {
 	all := geo.TimestampOf(begun.Time().Add(geo.ClockOffMax))
 	for _, f := range forks {
-		if f.Closed < all {
+		if f.Closed < all || f.Wall != 0 { // Times that are ahead of the clock say nothing of when it was.
 			return false
 		}
 		for _, s := range f.Streams {
@@ -372,7 +372,8 @@ func (c *promoted) Evaluate(tx *ranges.Tx) error {
 	}
 	at, a := tx.Timestamp(0), *have.account
 	a.Primary, a.Secondary = tx.Location(), have.account.Primary
-	a.Epoch, a.Turn, a.LastFailover = have.seen.Number+1, 0, at
+	a.Epoch, a.Turn = have.seen.Number+1, 0
+	a.FailOver(at, tx.Now())
 	a.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: at, Unplanned: true, Unclaimed: c.of.Unwitnessed}
 	seen, err := catalog.SeenOp(a.GeoEpoch())
 	if err != nil {

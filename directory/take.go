@@ -89,7 +89,8 @@ func (c *take) Evaluate(tx *ranges.Tx) error {
 	at := tx.Timestamp(0)
 	c.taken = *a
 	c.taken.Primary, c.taken.Secondary = want.Location, a.Primary
-	c.taken.Epoch, c.taken.Turn, c.taken.LastFailover = want.Number, 0, at
+	c.taken.Epoch, c.taken.Turn = want.Number, 0
+	c.taken.FailOver(at, tx.Now())
 	c.taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: at}
 	seen, err := catalog.SeenOp(want)
 	if err != nil {

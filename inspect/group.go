@@ -167,7 +167,11 @@ func closedText(c change.Closed) string {
 	if c.Full {
 		full = ", full"
 	}
-	return fmt.Sprintf("%s range %d: (%s, %s], %d heads%s", c.Origin, c.Range, c.T0, c.T, len(c.Heads), full)
+	made := ""
+	if c.Wall != 0 {
+		made = fmt.Sprintf(" at %s", c.Wall)
+	}
+	return fmt.Sprintf("%s range %d: (%s, %s]%s, %d heads%s", c.Origin, c.Range, c.T0, c.T, made, len(c.Heads), full)
 }
 
 func stopText(s change.Stop) string {

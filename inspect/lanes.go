@@ -11,7 +11,6 @@ import (
 	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
 	"antipode/stamp/state"
-	"antipode/stats"
 )
 
 // Lane is one stream as the node's folder has it: its source side where From is the outbox
@@ -67,7 +66,7 @@ func (l Lane) Text() string {
 type lanes struct {
 	byStream map[geo.Stream]*Lane
 	sync     map[geo.Stream]change.Cursor
-	closed   map[geo.SourceRange]geo.Timestamp
+	closed   map[geo.SourceRange]cursor.Known
 }
 
 // Lanes reports the streams of each account: head, acknowledged number and outbox of those
@@ -92,7 +91,7 @@ func Lanes(n Node, o Options, emit Emit) (damaged int, err error) {
 }
 
 func (r *report) lanesOf(store *state.Store, id geo.RangeID, account geo.Account) error {
-	all := lanes{map[geo.Stream]*Lane{}, map[geo.Stream]change.Cursor{}, map[geo.SourceRange]geo.Timestamp{}}
+	all := lanes{map[geo.Stream]*Lane{}, map[geo.Stream]change.Cursor{}, map[geo.SourceRange]cursor.Known{}}
 	for _, prefix := range [][]byte{keys.Heads(id), keys.Trims(id), keys.OutboxAll(id), keys.Cursors(id), keys.ReceivedAll(id)} {
 		err := r.scan(store, prefix, keys.PrefixEnd(prefix), func(key, value []byte) error {
 			err := all.take(id, key, value)
@@ -174,7 +173,7 @@ func (a *lanes) take(id geo.RangeID, key, value []byte) error {
 		if err != nil {
 			return err
 		}
-		a.closed[geo.SourceRange{Origin: c.Origin, Range: c.Range}] = c.T
+		a.closed[geo.SourceRange{Origin: c.Origin, Range: c.Range}] = cursor.KnownOf(&c)
 	}
 	return nil
 }
@@ -182,14 +181,14 @@ func (a *lanes) take(id geo.RangeID, key, value []byte) error {
 // setSyncTimes fills in what follows from cursors and closed times together.
 func (a *lanes) setSyncTimes() {
 	for s, c := range a.sync {
-		t := a.closed[s.Source()]
-		if t == 0 {
+		k := a.closed[s.Source()]
+		if k.Closed == 0 {
 			continue
 		}
 		l := a.byStream[s]
 		at := cursor.ProgressOf(s, &c)
-		l.Closed, l.Missing = t.String(), uint64(at.Behind)
-		if sync := stats.SyncTime(t, at); sync != 0 {
+		l.Closed, l.Missing = k.Closed.String(), uint64(at.Behind)
+		if sync := (cursor.Progress{Closed: k.Closed, Wall: k.Wall}).SyncTime(at); sync != 0 {
 			l.SyncTime = sync.String()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
+	"antipode/stamp/feature"
 	"antipode/stamp/ranges"
 )
 
@@ -59,7 +60,11 @@ func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
 	if c.b.ClosedAhead = tx.Ahead(closed.T); c.b.ClosedAhead > 0 {
 		return false
 	}
-	tx.TakeClosed(closed)
+	taken := *closed
+	if taken.Wall = 0; tx.Allows(feature.Walls) {
+		taken.Wall = known.WallOf(closed, tx.Now())
+	}
+	tx.TakeClosed(&taken)
 	return true
 }
 

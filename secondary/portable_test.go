@@ -95,7 +95,7 @@ func TestR11LaterClosedRecordTravels(t *testing.T) {
 	t.Parallel()
 	here := &apply{b: batch(t, true)}
 	sent := here.Encode()
-	sent[len(sent)-len(change.AppendClosed(nil, here.b.Closed))] = 2
+	sent[len(sent)-len(change.AppendClosed(nil, here.b.Closed))] = 3
 	there, err := parseBatch(sent)
 	require.NoError(t, err)
 	require.Equal(t, here.b.Records, there.Records)

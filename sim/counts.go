@@ -101,7 +101,7 @@ type Counts struct {
 	// What was checked: acknowledgements against crashed disks, refusals against what they saw,
 	// reads, those under a lease that was there already, reopened replicas, partitions at the secondary, states of groups of entities, blobs
 	// read, chunks looked for on a replica, votes against crashed disks, values of Last Sync Time, lanes by verify.
-	AckChecked, RefusalChecked, ReadChecked, ReadLeased, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked, LaneVerified uint64
+	AckChecked, RefusalChecked, ReadChecked, ReadLeased, Reopened, PartitionChecked, GroupChecked, BlobChecked, ChunkChecked, VoteChecked, SyncChecked, WallChecked, LaneVerified uint64
 }
 
 // Count is one number of Counts with its name.

@@ -26,6 +26,8 @@ type sent struct {
 	bytes []byte
 	time  geo.Timestamp
 	hash  geo.Hash
+	// committed is when a replica first applied it, by the true clock.
+	committed geo.Timestamp
 	// incarnation is that of the range when it was numbered.
 	incarnation geo.Incarnation
 }
@@ -221,7 +223,7 @@ func (h *history) checkChange(r *change.Record, body []byte, index uint64) {
 		if r.Seq != head.Seq+1 || r.Prev != head.Hash {
 			h.fail(ErrNumbers, "%s #%d after #%d", st, r.Seq, head.Seq)
 		}
-		next := sent{body, r.CommitTime, change.HashOf(body), r.Incarnation}
+		next := sent{body, r.CommitTime, change.HashOf(body), geo.TimestampOf(h.s.clock.Now()), r.Incarnation}
 		h.sent[st] = append(h.sent[st], next)
 		h.revived[next.hash] = r.Incarnation < h.incarnation && !h.ghosts[next.hash]
 	}

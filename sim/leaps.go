@@ -1,8 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"antipode/geo"
+	"antipode/stamp/feature"
 )
 
 // One seed in leapingEvery is a run in which all clocks of a location, or of both, leap ahead together by seconds to decades, and
@@ -13,10 +18,52 @@ const (
 	leaping      = 7
 )
 
-// planLeaps draws whether the clocks of a run leap.
+//
+// In half of these runs both locations begin with clocks that are ahead, which agree, and are set right some seconds later. What
+// was stamped meanwhile is a lower bound of all later times, for longer than anybody can wait. Last Sync Time goes by the
+// clock from then on (R13): it is back before the run has drained, and checkWall checks that it is true.
+
+// planLeaps draws whether the clocks of a run leap, and whether they begin ahead.
 func (s *Sim) planLeaps(seed uint64) {
-	if seed%leapingEvery == leaping {
-		s.leaps = rand.New(rand.NewPCG(seed, 0x6c656170))
+	if seed%leapingEvery != leaping {
+		return
+	}
+	s.leaps = rand.New(rand.NewPCG(seed, 0x6c656170))
+	if ahead := rand.New(rand.NewPCG(seed, 0x6168656164)); ahead.IntN(2) == 0 {
+		s.beginsAhead = [...]time.Duration{10 * time.Minute, 30 * time.Hour, 20 * 365 * 24 * time.Hour}[ahead.IntN(3)]
+		s.wrongClocks, s.ahead = true, true
+	}
+}
+
+// beginAhead sets the clocks of both locations ahead, before a node is started.
+func (s *Sim) beginAhead() {
+	for _, l := range s.locations {
+		l.leapt = s.beginsAhead
+	}
+}
+
+// levels are those of a node that is about to be started: a run with times that are ahead is finalized.
+func (s *Sim) levels() *feature.Gate {
+	g := feature.NewGate(feature.Known)
+	if s.beginsAhead != 0 {
+		g.Raise(feature.Known, feature.Known)
+	}
+	return g
+}
+
+// checkWall: all that was committed before Last Sync Time, by the true clock, is here, whatever its commit time (R13). How far
+// the clock of a leader may have been off is not held against it.
+func (h *history) checkWall(st geo.Stream, at geo.Seq, shown geo.Timestamp) {
+	off := skewMax
+	if h.s.counts.ClockJumped > 0 {
+		off = futureMax
+	}
+	if before := geo.TimestampOf(shown.Time().Add(-off)); h.incarnation == 0 {
+		n, _ := slices.BinarySearchFunc(h.sent[st], before, func(r sent, t geo.Timestamp) int { return cmp.Compare(r.committed, t) })
+		if geo.Seq(n) > at {
+			h.fail(ErrMissing, "%s is at #%d, #%d was committed before %s, which is shown", st, at, n, shown)
+		}
+		h.s.counts.WallChecked++
 	}
 }
 
@@ -27,6 +74,11 @@ func (s *Sim) startLeaps() {
 	}
 	s.after(time.Duration(s.leaps.Int64N(int64(1500*time.Millisecond))), func() {
 		if !s.faulty {
+			return
+		}
+		if s.ahead {
+			s.counts.ClocksLeapt++
+			s.endLeaps() // They do not leap again: a clock that fell behind is not proven for as long as it was ahead.
 			return
 		}
 		by := [...]time.Duration{20 * time.Second, 10 * time.Minute, 2 * time.Hour, 20 * 365 * 24 * time.Hour}[s.leaps.IntN(4)]
@@ -53,11 +105,12 @@ func (s *Sim) endLeaps() {
 		}
 		l.leapt, l.startedLeapt = 0, 0
 	}
+	s.ahead = false
 }
 
 // startsLeapt counts that a node is about to be started while the clocks of its location are ahead.
 func (l *location) startsLeapt() {
-	if l.leapt == 0 {
+	if l.leapt == 0 || l.s.ahead { // Those of both locations were started so, and agree.
 		return
 	}
 	if l.startedLeapt++; l.startedLeapt > 1 {

@@ -126,7 +126,7 @@ func (h *history) replay(data []byte) error {
 
 func (h *history) replayChange(r *change.Record, body []byte) error {
 	if r.Seq != 0 {
-		next := sent{body, r.CommitTime, change.HashOf(body), r.Incarnation}
+		next := sent{body, r.CommitTime, change.HashOf(body), geo.TimestampOf(h.s.clock.Now()), r.Incarnation}
 		h.sent[r.Stream()] = append(h.sent[r.Stream()], next)
 		delete(h.ghosts, next.hash)
 	}

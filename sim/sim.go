@@ -179,6 +179,9 @@ type Sim struct {
 	// looks counts the looks of startChecks. leaps draws leaps of clocks, nil in a run without: see leaps.go.
 	looks int
 	leaps *rand.Rand
+	// beginsAhead is by how much the clocks of both locations begin ahead, 0 in most runs; ahead: they are so yet.
+	beginsAhead time.Duration
+	ahead       bool
 	// workEnd is when the clients stop.
 	workEnd time.Duration
 	err     error
@@ -269,6 +272,7 @@ func (s *Sim) run(nodes [2]int) {
 	if s.patient {
 		s.inSyncTimeout = patientTimeout
 	}
+	s.beginAhead()
 	s.boot()
 	if s.err != nil {
 		return

@@ -6,6 +6,7 @@ import (
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
+	"antipode/stamp/change"
 	"antipode/stamp/cursor"
 	"antipode/stamp/keys"
 	"antipode/stamp/route"
@@ -28,6 +29,12 @@ type Replication struct {
 	Status Status
 	// LastSync is the minimum sync time; it has no meaning unless Known.
 	LastSync geo.Timestamp
+	// UpTo is the commit time up to which all that was committed is here, where that is ahead of LastSync: times were given
+	// by a clock that was ahead (R6). Zero where LastSync is that.
+	UpTo geo.Timestamp
+	// Most is the greatest of the times that LastSync is the least of, where it is ahead of LastSync by more than clocks may
+	// differ; else zero. One that is ahead of the clock says nothing of when it was given: see At.
+	Most geo.Timestamp
 	// Behind is the number of streams that are not at their heads.
 	Behind int
 	// Reason is why the status is Unavailable, empty for another status.
@@ -53,22 +60,42 @@ func (r Replication) NoTime() Reason {
 // geo.ClockOffMax is not served (R6). The answer is then Unavailable. A smaller time, such as now,
 // would be true as well; but clocks of two nodes differ, so it could be below what another node
 // served before, and Last Sync Time never goes back (R13).
+//
+// Nor is the least of several times of which another one is ahead: all that was acknowledged while that was given may have
+// later times than it, so what its range has as of LastSync, by the clock, is not known.
 func (r Replication) At(now time.Time) Replication {
-	if r.Known() && r.LastSync.Time().Sub(now) > geo.ClockOffMax {
+	if max(r.LastSync, r.Kept, r.Most).Time().Sub(now) <= geo.ClockOffMax {
+		return r
+	}
+	if r.Known() {
 		return UnavailableFor(Clock)
 	}
-	if r.Kept.Time().Sub(now) > geo.ClockOffMax {
-		r.Kept = 0
-	}
+	r.Kept, r.Most = 0, 0
 	return r
 }
 
 // From returns the state of a service whose copy has all that was committed up to t: that of an account whose secondary
 // was its primary until then (R19). Without it Last Sync Time could go back by a planned failover, since the closed times
-// that the location has received of the new primary may be older than those that were shown before.
-func (r Replication) From(t geo.Timestamp) Replication {
-	if r.Known() {
-		r.LastSync = max(r.LastSync, t)
+// that the location has received of the new primary may be older than those that were shown before. wall is what the clock
+// showed then, zero where t is no further ahead; one that is ahead of now counts for nothing.
+func (r Replication) From(t, wall geo.Timestamp, now time.Time) Replication {
+	if !r.Known() {
+		return r
+	}
+	upTo := max(r.Committed(), t)
+	if shown := change.Shown(t, wall); shown.Time().Sub(now) <= geo.ClockOffMax {
+		r.LastSync = max(r.LastSync, shown)
+	}
+	return r.committed(upTo)
+}
+
+// Committed is the commit time up to which all that was committed is here.
+func (r Replication) Committed() geo.Timestamp { return max(r.LastSync, r.UpTo) }
+
+// committed sets what Committed returns.
+func (r Replication) committed(t geo.Timestamp) Replication {
+	if r.UpTo = 0; t > r.LastSync {
+		r.UpTo = t
 	}
 	return r
 }
@@ -88,7 +115,8 @@ func Sources(from *route.Table, a geo.Account, s geo.Service) []route.Range {
 // absent without a closed time from each of them, unless they hold all keys of the account, and while a stream of the
 // account is stopped in one of them.
 func Of(from *route.Table, origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progress) Replication {
-	out := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}
+	out, upTo := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}, ^geo.Timestamp(0)
+	var most geo.Timestamp
 	var why Reason
 	whole := true
 	var used []cursor.Progress
@@ -98,7 +126,8 @@ func Of(from *route.Table, origin geo.Location, a geo.Account, s geo.Service, kn
 		for _, p := range of {
 			used = append(used, p)
 			t, ok := SyncTimesOf(p, a)
-			out.LastSync = min(out.LastSync, t.Least)
+			out.LastSync, upTo = min(out.LastSync, t.Least), min(upTo, t.UpTo)
+			most = max(most, t.Most)
 			out.Behind += t.Behind
 			why = worse(why, stopOf(p, a))
 			whole = whole && ok
@@ -107,12 +136,15 @@ func Of(from *route.Table, origin geo.Location, a geo.Account, s geo.Service, kn
 	if !whole || !tiled(keys.AppendAccount(nil, s, a), used) || !tiled(keys.AppendService(nil, geo.Catalog), used) {
 		whole, why = false, worse(why, NotHeard)
 	}
+	if most.Time().Sub(out.LastSync.Time()) > geo.ClockOffMax {
+		out.Most = most
+	}
 	if why == "" {
-		return out
+		return out.committed(upTo)
 	}
 	unavailable := UnavailableFor(why)
 	if why == BehindOutbox && whole {
-		unavailable.Kept = out.LastSync
+		unavailable.Kept, unavailable.Most = out.LastSync, out.Most
 	}
 	return unavailable
 }
@@ -129,8 +161,12 @@ func progressOf(src geo.SourceRange, known []cursor.Progress) (of []cursor.Progr
 
 // SyncTimes are the sync times of an account's streams from one source range.
 type SyncTimes struct {
-	// Least is the least of them: the closed time when all streams are at their heads.
+	// Least is the least of them: the closed time, as it is shown, when all streams are at their heads.
 	Least geo.Timestamp
+	// UpTo is the least commit time up to which a stream has all: Least where no closed time has a wall.
+	UpTo geo.Timestamp
+	// Most is the greatest of them, and of the closed time.
+	Most geo.Timestamp
 	// Behind counts the streams that are not at their heads.
 	Behind int
 }
@@ -141,25 +177,17 @@ func SyncTimesOf(p cursor.Progress, a geo.Account) (out SyncTimes, ok bool) {
 	if p.Closed == 0 {
 		return SyncTimes{}, false
 	}
-	out.Least = p.Closed
+	out.Least, out.UpTo, out.Most = p.Shown(), p.Closed, p.Shown()
 	for _, s := range p.Streams {
 		if s.Stream.Account != a || plantedbugs.Planted(plantedbugs.SkipStream) && s.Stream.Lane%4 == 0 {
 			continue
 		}
-		out.Least = min(out.Least, SyncTime(p.Closed, s))
+		at := p.SyncTime(s)
+		out.Least, out.Most = min(out.Least, at), max(out.Most, at)
 		if s.Behind > 0 {
+			out.UpTo = min(out.UpTo, s.Sync)
 			out.Behind++
 		}
 	}
 	return out, out.Least != 0
-}
-
-// SyncTime is the sync time of one stream of a source range that is closed up to closed: the
-// greatest closed time whose head the stream has applied (R13). It is zero while there is none:
-// before the first closed record, and while a stream has not reached the head in it.
-func SyncTime(closed geo.Timestamp, s cursor.StreamProgress) geo.Timestamp {
-	if s.Behind > 0 {
-		return s.Sync
-	}
-	return closed
 }

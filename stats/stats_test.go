@@ -270,3 +270,41 @@ func TestR13OfSplitRanges(t *testing.T) {
 	require.Equal(t, UnavailableFor(NotHeard), state(from(table, 50), from(catalog, 90)), "the parent is no source any more")
 	require.Equal(t, live(50, 0), Of(sources, "north", "zebra", geo.Table, of(right, 50), from(catalog, 90)))
 }
+
+// R6, R13: closed times that are ahead of the clock show their walls, and what that is the least of. While a range, or a
+// stream, has one without a wall, there is none: when it was given is not known. Of a copy that was set aside the same holds.
+func TestR13TimesAheadShowTheirWalls(t *testing.T) {
+	now := time.Unix(2_000_000_000, 0)
+	at := func(d time.Duration) geo.Timestamp { return geo.TimestampOf(now.Add(d)) }
+	ahead := at(20 * 365 * 24 * time.Hour)
+	walled := func(r geo.RangeID, wall geo.Timestamp, streams ...cursor.StreamProgress) cursor.Progress {
+		p := from(r, ahead, streams...)
+		p.Wall = wall
+		return p
+	}
+	of := func(known ...cursor.Progress) Replication {
+		return Of(route.First(), "north", "acct", geo.Table, known...).At(now)
+	}
+	got := of(walled(table, at(-time.Second)), walled(catalog, at(-2*time.Second)))
+	require.Equal(t, Replication{Status: Live, LastSync: at(-2 * time.Second), UpTo: ahead}, got)
+	require.Equal(t, ahead, got.Committed())
+
+	late := behind("acct", 3, ahead-7)
+	late.SyncWall = at(-time.Minute)
+	got = of(walled(table, at(-time.Second), late), walled(catalog, at(-2*time.Second)))
+	require.Equal(t, at(-time.Minute), got.LastSync)
+	require.Equal(t, ahead-7, got.Committed())
+
+	require.Equal(t, UnavailableFor(Clock), of(walled(table, 0), walled(catalog, at(-time.Second))), "a range without a wall")
+	require.Equal(t, UnavailableFor(Clock), of(walled(table, at(-time.Second), behind("acct", 3, ahead-7)), walled(catalog, at(-time.Second))), "a stream without one")
+	require.Equal(t, at(-time.Second), of(walled(table, at(-time.Second), behind("other", 3, ahead-7)), walled(catalog, at(0))).LastSync, "of another account")
+
+	budget := stopped(walled(table, at(-time.Hour)), "acct", change.StopBudget)
+	require.Equal(t, at(-time.Hour), of(budget, walled(catalog, at(0))).Kept)
+	require.Zero(t, of(budget, walled(catalog, 0)).Kept)
+
+	moved := live(at(-time.Minute), 0)
+	require.Equal(t, at(-time.Second), moved.From(ahead, at(-time.Second), now).LastSync)
+	require.Equal(t, ahead, moved.From(ahead, at(-time.Second), now).Committed())
+	require.Equal(t, at(-time.Minute), moved.From(ahead, 0, now).LastSync, "its wall is not known")
+}

@@ -1,6 +1,7 @@
 package receive
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -143,7 +144,7 @@ func (rr *rangeReceiver) fold(c *change.Closed, queue []item, room int) bool {
 				rr.bytes += headBytes
 			}
 		}
-		n.T0 = min(n.T0, c.T0)
+		n.T0, n.Wall = min(n.T0, c.T0), cmp.Or(n.Wall, c.Wall)
 		return true
 	}
 	return false

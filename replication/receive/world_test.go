@@ -187,7 +187,7 @@ func (w *world) publish(f change.Frame, changed map[geo.Stream]bool) {
 	w.closedT[id] = w.now
 	f.Closed.T, f.Closed.Heads = w.now, w.closedHeads(id, changed)
 	if w.laterClosed[id] {
-		f.Closed, f.LaterClosed = nil, []byte{2, 0xff}
+		f.Closed, f.LaterClosed = nil, []byte{3, 0xff}
 	}
 	require.NoError(w.t, w.pub.Publish(fmt.Sprintf("geo.%d", id), change.AppendFrame(nil, &f), func(error) {}))
 	w.bus.Deliver()

@@ -9,7 +9,6 @@ import (
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
-	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
 )
 
@@ -123,7 +122,7 @@ func (s *Shipper) build() (built bool, err error) {
 	s.fullNext = false
 	clear(s.changed)
 	s.mu.Lock()
-	s.closedT = f.Closed.T
+	s.closedT, s.closedWall = f.Closed.T, f.Closed.Wall
 	s.air.add(data, s.o.Clock.Mono())
 	s.mu.Unlock()
 	return true, err
@@ -148,7 +147,7 @@ func (s *Shipper) fill(f *frame) error {
 			if !ok {
 				break
 			}
-			if !s.admit(f, &r) {
+			if !s.admit(f, &event{Record: r}) {
 				return nil
 			}
 			if err := s.backlog.pop(); err != nil {
@@ -166,7 +165,7 @@ func (s *Shipper) fill(f *frame) error {
 
 // admit takes the next event of the range: its record goes into f, or is held back, or is named alone since
 // its stream fell out. It returns false if f is full.
-func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
+func (s *Shipper) admit(f *frame, r *event) bool {
 	if r.Seq > s.at(r.Stream).Seq {
 		size := 0
 		if _, named := s.changed[r.Stream]; !named {
@@ -184,7 +183,7 @@ func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
 		f.size += size
 		switch {
 		case holds:
-			s.hold(r)
+			s.hold(&r.Record)
 		case held:
 		case len(r.Bytes) > s.o.Publisher.MaxPayload()-f.sizeMax:
 			s.o.Logger.Error("record too large for the stream; it is pulled", "stream", r.Stream, "seq", r.Seq, "bytes", len(r.Bytes))
@@ -196,7 +195,9 @@ func (s *Shipper) admit(f *frame, r *outbox.Record) bool {
 			delete(s.changed, r.Stream)
 		}
 	}
-	s.upTo = max(s.upTo, r.CommitTime)
+	if s.upTo = max(s.upTo, r.CommitTime); r.wall != 0 {
+		s.wall = r.wall // Not the greatest: the clock may have been set back since.
+	}
 	return true
 }
 
@@ -211,7 +212,7 @@ func (s *Shipper) name(st geo.Stream, head geo.Head) {
 // closedRecord returns the closed record that ends a frame: of everything taken so far, the records of
 // held streams included (R12).
 func (s *Shipper) closedRecord() *change.Closed {
-	c := s.closed(s.closedT, s.upTo)
+	c := s.closed(s.closedT, s.upTo, s.wall)
 	if plantedbugs.Planted(plantedbugs.ClosedAheadOfFrame) {
 		c.T = s.o.Range.Machine.AppliedState().Last
 	}
@@ -231,11 +232,17 @@ func (s *Shipper) closedRecord() *change.Closed {
 
 // unjoined stands for a full closed record that is too large for a frame. It promises nothing to a
 // receiver that is behind T, which pulls the full one in pages: see Full.
-func (s *Shipper) unjoined() *change.Closed { return s.closed(s.upTo, s.upTo) }
+func (s *Shipper) unjoined() *change.Closed { return s.closed(s.upTo, s.upTo, s.wall) }
 
-func (s *Shipper) closed(t0, t geo.Timestamp) *change.Closed {
+// closed returns a closed record without heads. It has a wall only where its time is ahead of that: elsewhere the time
+// promises as much.
+func (s *Shipper) closed(t0, t, wall geo.Timestamp) *change.Closed {
 	r := s.o.Range
-	return &change.Closed{Origin: s.o.Location, Range: r.ID(), Incarnation: r.Machine.Incarnation(), T0: t0, T: t}
+	c := &change.Closed{Origin: s.o.Location, Range: r.ID(), Incarnation: r.Machine.Incarnation(), T0: t0, T: t}
+	if t.Time().Sub(wall.Time()) > geo.ClockOffMax && wall != 0 {
+		c.Wall = wall
+	}
+	return c
 }
 
 // whole makes c a full closed record: with the heads of all streams that the range knows. What was pulled ahead of the frames
@@ -266,7 +273,7 @@ func (s *Shipper) Full() (*change.Closed, error) {
 	s.mu.Lock()
 	if s.closedT > 0 {
 		defer s.mu.Unlock()
-		c := s.closed(0, s.closedT)
+		c := s.closed(0, s.closedT, s.closedWall)
 		s.whole(c)
 		return c, nil
 	}

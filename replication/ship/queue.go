@@ -11,16 +11,22 @@ import (
 // queue holds what the leader applied and no frame has taken yet, in commit order. An event without a
 // number is a closed time alone.
 type queue struct {
-	events []outbox.Record
+	events []event
 	// records are the bytes of the records, size those of the events in memory.
 	records, size int
 	since         time.Duration // when the oldest record entered
 }
 
+// event is a record, or a closed time alone, of a group that was evaluated when the clock showed wall: see outbox.Added.
+type event struct {
+	outbox.Record
+	wall geo.Timestamp
+}
+
 // eventBytes is about what an event takes beside its record.
 const eventBytes = 160
 
-func (q *queue) push(r outbox.Record, now time.Duration) {
+func (q *queue) push(r event, now time.Duration) {
 	if q.records == 0 {
 		q.since = now
 	}
@@ -37,7 +43,7 @@ func (q *queue) pop() {
 	n := len(q.events[0].Bytes)
 	q.records -= n
 	q.size -= n + eventBytes
-	q.events[0] = outbox.Record{}
+	q.events[0] = event{}
 	q.events = q.events[1:]
 	if len(q.events) == 0 {
 		q.events = nil
@@ -52,10 +58,10 @@ func (s *Shipper) take(added []outbox.Added, now time.Duration) {
 	}
 	for _, a := range added {
 		for _, r := range a.Records {
-			s.queue.push(r, now)
+			s.queue.push(event{r, a.Wall}, now)
 		}
 		if a.Closed != 0 {
-			s.queue.push(outbox.Record{CommitTime: a.Closed}, now)
+			s.queue.push(event{outbox.Record{CommitTime: a.Closed}, a.Wall}, now)
 		}
 		if s.queue.size > s.o.QueueBytesMax {
 			s.drop()

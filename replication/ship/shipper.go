@@ -169,10 +169,11 @@ type Shipper struct {
 	trimming bool
 	// named is the last record of each stream that is in a frame, or held back: what a closed record
 	// names. Step alone writes it.
-	named   map[geo.Stream]geo.Head
-	closedT geo.Timestamp // T of the last closed record put into a frame
-	dropped Dropped
-	air     air
+	named map[geo.Stream]geo.Head
+	// closedT and closedWall are T and the wall of the last closed record put into a frame.
+	closedT, closedWall geo.Timestamp
+	dropped             Dropped
+	air                 air
 	// arrived are holds whose push has ended.
 	arrived []push
 	rebuild bool
@@ -180,6 +181,7 @@ type Shipper struct {
 	// Below: Step only.
 	leading  bool
 	upTo     geo.Timestamp // commit or closed time of the newest event put into a frame, or named
+	wall     geo.Timestamp // that of the newest event with one: see event
 	fullNext bool
 	// ledFrom is the newest time of the range as it began to lead, and shown reports that a full closed record of a
 	// later time went out: see firstOwn.
@@ -279,7 +281,7 @@ func (s *Shipper) Step(now time.Duration) time.Duration {
 // sent again, and the first closed record is full.
 func (s *Shipper) begin(now time.Duration) {
 	s.leading, s.lost, s.fullNext = true, true, true
-	s.upTo, s.changed, s.early = 0, map[geo.Stream]struct{}{}, early{}
+	s.upTo, s.wall, s.changed, s.early = 0, 0, map[geo.Stream]struct{}{}, early{}
 	s.trimAt = now + s.o.TrimEvery
 	s.fullAt, s.fullPause = now+fullPauseLeast, fullPauseLeast
 	heads, last := s.o.Range.Machine.Heads()
@@ -288,7 +290,7 @@ func (s *Shipper) begin(now time.Duration) {
 	defer s.mu.Unlock()
 	s.trimming = false
 	s.holds.of = map[geo.Stream]*hold{}
-	s.closedT = 0
+	s.closedT, s.closedWall = 0, 0
 	s.air.window = pace.Window{Bytes: s.o.FlyingBytesFirst, Least: windowLeast, Most: s.o.FlyingBytesMax}
 	s.named = make(map[geo.Stream]geo.Head, len(heads))
 	for st, head := range heads {
@@ -313,6 +315,6 @@ func (s *Shipper) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holds.of, s.holds.late, s.holds.withheld, s.holds.small.waiting, s.holds.large.waiting = nil, nil, nil, nil, nil
-	s.named, s.closedT = nil, 0
+	s.named, s.closedT, s.closedWall = nil, 0, 0
 	s.air = air{}
 }

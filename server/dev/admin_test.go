@@ -160,7 +160,10 @@ func TestAdminFinalizes(t *testing.T) {
 	}
 	f, err := client.Finalize(t.Context(), wire.Finalize{})
 	require.NoError(t, err)
-	require.Equal(t, wire.Finalized{Level: 1, Locations: []geo.Location{North, South}}, f)
+	require.Equal(t, wire.Finalized{Level: uint32(feature.Known), Raised: true, Locations: []geo.Location{North, South}}, f)
+	f, err = client.Finalize(t.Context(), wire.Finalize{})
+	require.NoError(t, err)
+	require.Equal(t, wire.Finalized{Level: uint32(feature.Known), Locations: []geo.Location{North, South}}, f)
 	var refused *wire.Error
 	for code, in := range map[string]wire.Finalize{
 		"InvalidInput": {Level: new(uint32(feature.Known) + 1)}, wire.CodeNoNode: {Without: []string{wire.NodeName(North, 4)}},

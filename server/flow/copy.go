@@ -37,7 +37,7 @@ func CopyState(a *catalog.Account) (out stats.Replication, incomplete bool) {
 // not yet in it then are below every closed time: no Last Sync Time counts, and nobody reads it, before all is
 // here again that the copy was made of.
 func Regained(a *catalog.Account, r stats.Replication, known []cursor.Progress) stats.Replication {
-	if !r.Known() || r.LastSync >= a.Copied || !slices.ContainsFunc(known, func(p cursor.Progress) bool { return p.Recovered }) {
+	if !r.Known() || r.Committed() >= a.Copied || !slices.ContainsFunc(known, func(p cursor.Progress) bool { return p.Recovered }) {
 		return r
 	}
 	return stats.UnavailableFor(stats.Bootstrapping)

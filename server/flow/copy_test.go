@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,7 +23,7 @@ func TestR4CopyIsRegained(t *testing.T) {
 	require.Equal(t, live(100), flow.Regained(copied, live(100), lost))
 	require.Equal(t, live(99), flow.Regained(copied, live(99), kept))
 	require.Equal(t, live(99), flow.Regained(&catalog.Account{Name: "acct"}, live(99), lost), "no copy was made")
-	require.Equal(t, live(101), flow.Regained(copied, live(99).From(101), lost), "it was the primary since")
+	require.Equal(t, live(101), flow.Regained(copied, live(99).From(101, 0, time.Unix(0, 0)), lost), "it was the primary since")
 	stopped := stats.UnavailableFor(stats.NotHeard)
 	require.Equal(t, stopped, flow.Regained(copied, stopped, lost))
 }

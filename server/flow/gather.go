@@ -63,7 +63,7 @@ func Source(name geo.Account, heads map[geo.Stream]geo.Head, epoch geo.Epoch, v 
 
 // Receiver is how far the streams of an account in a source range are applied.
 func Receiver(name geo.Account, p cursor.Progress) *wire.ReceiverFlow {
-	out := &wire.ReceiverFlow{Closed: timeOf(p.Closed)}
+	out := &wire.ReceiverFlow{Closed: timeOf(p.Shown())}
 	stops := map[geo.Stream]string{}
 	for _, s := range p.Stops {
 		if s.Stream.Account == name {
@@ -76,7 +76,7 @@ func Receiver(name geo.Account, p cursor.Progress) *wire.ReceiverFlow {
 		}
 		out.Streams = append(out.Streams, wire.ReceiverStream{
 			Stream: s.Stream.String(), Lane: s.Stream.Lane, Applied: uint64(s.Applied.Seq), ClosedHead: uint64(s.Behind),
-			SyncTime: timeOf(stats.SyncTime(p.Closed, s)), Stopped: stops[s.Stream],
+			SyncTime: timeOf(p.SyncTime(s)), Stopped: stops[s.Stream],
 		})
 		delete(stops, s.Stream)
 	}

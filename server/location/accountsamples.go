@@ -63,7 +63,7 @@ func (l *Location) sampleSecondary(a *catalog.Account, out *metrics.AccountSampl
 
 // samplePrimary adds what the leader of the catalog here knows of an account whose primary this location is.
 func (l *Location) samplePrimary(a *catalog.Account, out *metrics.AccountSamples) {
-	sample := metrics.AccountSample{Location: l.o.Name, Redundancy: string(a.Redundancy), LastFailover: a.LastFailover}
+	sample := metrics.AccountSample{Location: l.o.Name, Redundancy: string(a.Redundancy), LastFailover: a.FailedOver()}
 	out.Accounts = append(out.Accounts, sample)
 	if op := a.Operation; op != nil {
 		out.Operations = append(out.Operations, metrics.OperationSample{Location: l.o.Name, Kind: string(op.Kind), Phase: string(op.Move.Phase)})

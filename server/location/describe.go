@@ -12,6 +12,7 @@ import (
 	"antipode/server/flow"
 	"antipode/services/catalog"
 	"antipode/stamp"
+	"antipode/stamp/feature"
 	"antipode/stamp/node"
 	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
@@ -23,7 +24,7 @@ import (
 func (l *Location) Describe() (wire.Location, error) {
 	out := wire.Location{Name: l.o.Name, State: l.state(), Role: "primary and secondary, by account", Peer: l.o.Other}
 	out.Clones = l.Clones()
-	var lost []string
+	var ofNodes []string
 	stamp, stopped := l.Stamp()
 	for _, id := range l.o.Local {
 		n := wire.Node{Name: wire.NodeName(l.o.Name, id), State: wire.Running}
@@ -36,14 +37,14 @@ func (l *Location) Describe() (wire.Location, error) {
 			if n, err = l.describeNode(stamp, stamp.Node(id), n); err != nil {
 				return out, err
 			}
-			out.Warnings = append(out.Warnings, append(stamp.Node(id).PlacementWarnings(), stamp.Node(id).Refused()...)...)
-			lost = append(lost, lostReplicas(l.o.Name, n)...)
+			out.Warnings = stamp.Node(id).PlacementWarnings() // The same on all nodes.
+			ofNodes = append(append(ofNodes, stamp.Node(id).Refused()...), lostReplicas(l.o.Name, n)...)
 		case n.State == wire.Running:
 			n.State = wire.Stopped
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
-	out.Warnings = append(out.Warnings, lost...)
+	out.Warnings = append(out.Warnings, ofNodes...)
 	if stopped == nil {
 		e := l.Epochs()
 		out.Levels = l.levels(stamp)
@@ -59,7 +60,7 @@ func (l *Location) Describe() (wire.Location, error) {
 			}
 			r.LeaderView = view
 			if lead := stamp.Leader(d.ID); lead != nil {
-				out.Warnings = append(out.Warnings, l.aheadOfClock(d, lead.Machine.AppliedState().Last)...)
+				out.Warnings = append(out.Warnings, l.aheadOfClock(d, lead.Machine.AppliedState().Last, lead.Levels())...)
 				if lead.Machine.Uncompared() {
 					out.Warnings = append(out.Warnings, fmt.Sprintf("the %s range was recovered with loss: it takes no writes before its gates are compared with the catalog", d.Service))
 				}
@@ -72,14 +73,17 @@ func (l *Location) Describe() (wire.Location, error) {
 
 // aheadOfClock warns of a range whose newest time is ahead of the clock here by more than the clocks of a
 // stamp may differ: it was given by a wrong clock, and every later time of the range is above it (R6).
-func (l *Location) aheadOfClock(d route.Range, newest geo.Timestamp) []string {
+func (l *Location) aheadOfClock(d route.Range, newest geo.Timestamp, levels *feature.Gate) []string {
 	ahead := newest.Time().Sub(l.o.Clock.Now())
 	if ahead <= geo.ClockOffMax {
 		return nil
 	}
-	return []string{fmt.Sprintf(
-		"times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: there is no Last Sync Time before the clock shows it",
-		d.Service, ahead.Round(time.Second))}
+	so := "there is no Last Sync Time before the clock shows it, or the upgrade is finalized: antipodectl cluster finalize"
+	if levels.Allows(feature.Walls) {
+		so = "Last Sync Time goes by the clock"
+	}
+	return []string{fmt.Sprintf("times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: %s",
+		d.Service, ahead.Round(time.Second), so)}
 }
 
 // state is the state of what this process runs of the location.
@@ -184,7 +188,7 @@ func DescribeAccount(a *catalog.Account) wire.Account {
 		out.WhenLate = a.WhenLate.String()
 	}
 	if a.LastFailover != 0 {
-		out.LastFailover = wire.Time{Time: a.LastFailover.Time()}
+		out.LastFailover = wire.Time{Time: a.FailedOver().Time()}
 	}
 	if op := a.Operation; op != nil {
 		out.Operation = op.Describe()

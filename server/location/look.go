@@ -51,7 +51,7 @@ func (l *Location) Look(ctx context.Context) {
 	var round sync.WaitGroup
 	var failed atomic.Bool
 	for _, d := range l.from.Ranges() {
-		if closed := l.closedNow(s, d); closed != 0 && l.o.Clock.Now().Sub(closed.Time()) > lookFresh {
+		if _, shown := l.closedNow(s, d); shown != 0 && l.o.Clock.Now().Sub(shown.Time()) > lookFresh {
 			round.Go(func() {
 				if l.lookAt(ctx, s, d) != nil {
 					failed.Store(true)
@@ -67,18 +67,22 @@ func (l *Location) Look(ctx context.Context) {
 
 func (l *Location) lookAt(ctx context.Context, s *stamp.Stamp, d route.Range) error {
 	_, t, err := l.far.Rest(ctx, d.ID, true)
-	for err == nil && l.closedNow(s, d) < t {
+	for err == nil {
+		if closed, _ := l.closedNow(s, d); closed >= t {
+			break
+		}
 		err = clock.Wait(ctx, lookPoll)
 	}
 	return err
 }
 
-// closedNow is the least closed time of a range of the other location that this process knows to be committed here.
-func (l *Location) closedNow(s *stamp.Stamp, d route.Range) geo.Timestamp {
-	least := ^geo.Timestamp(0)
+// closedNow is the least closed time of a range of the other location that this process knows to be committed here, and the
+// least as it is shown.
+func (l *Location) closedNow(s *stamp.Stamp, d route.Range) (least, shown geo.Timestamp) {
+	least, shown = ^geo.Timestamp(0), ^geo.Timestamp(0)
 	for _, own := range l.o.Route.Holding(d.Span) {
 		p, _ := s.ProgressNow(own.ID, geo.SourceRange{Origin: l.o.Other, Range: d.ID}, "")
-		least = min(least, p.Closed)
+		least, shown = min(least, p.Closed), min(shown, p.Shown())
 	}
-	return least
+	return least, shown
 }

@@ -67,7 +67,7 @@ func lostAwaited(a *catalog.Account, here geo.Location) *wire.LostAwaited {
 	if a.Primary != here || op == nil || op.Kind != catalog.OperationTaken || !op.Unplanned || op.Rewinding || op.Diverged {
 		return nil
 	}
-	return &wire.LostAwaited{Location: a.Secondary, Since: wire.Time{Time: a.LastFailover.Time()}}
+	return &wire.LostAwaited{Location: a.Secondary, Since: wire.Time{Time: a.FailedOver().Time()}}
 }
 
 // eachRow calls f with the rows of a range with keys in [from, end) until it returns false.

@@ -153,7 +153,11 @@ func (l *Location) losses(name geo.Account, forks []catalog.Fork) (out []wire.Se
 	origin := known[0].Source.Origin
 	for _, s := range append([]geo.Service{geo.Catalog}, geo.Services[:]...) {
 		loss := wire.ServiceLoss{Service: s.String()}
-		switch rep := stats.Of(l.from, origin, name, s, known...); {
+		rep := stats.Of(l.from, origin, name, s, known...)
+		if rep.UpTo != 0 { // They are partly by the clock.
+			rep = rep.At(l.o.Clock.Now())
+		}
+		switch {
 		case rep.Known():
 			loss.LastSyncTime = wire.Time{Time: rep.LastSync.Time()}
 		case rep.Kept != 0:
@@ -168,7 +172,7 @@ func (l *Location) losses(name geo.Account, forks []catalog.Fork) (out []wire.Se
 				loss.KnownRecords += unapplied(p)
 			}
 			if d.Service == s || d.Service == geo.Catalog {
-				contact = min(contact, p.Closed)
+				contact = min(contact, p.Shown())
 			}
 		}
 		if contact != 0 {
@@ -182,12 +186,14 @@ func (l *Location) losses(name geo.Account, forks []catalog.Fork) (out []wire.Se
 // progressOf returns how far the streams of an account were when its copy ended as a fork record says.
 func progressOf(a geo.Account, f catalog.Fork) cursor.Progress {
 	p := cursor.Progress{
-		Source: geo.SourceRange{Origin: f.Location, Range: f.Range}, Closed: f.Closed,
+		Source: geo.SourceRange{Origin: f.Location, Range: f.Range}, Closed: f.Closed, Wall: f.Wall,
 		Span: geo.Span{Start: string(f.Start), End: string(f.End)}, Descriptor: f.Descriptor,
 	}
 	for _, s := range f.Streams {
 		st := geo.Stream{Account: a, Epoch: f.GeoEpoch(), Range: f.Range, Lane: s.Lane}
-		p.Streams = append(p.Streams, cursor.StreamProgress{Stream: st, Applied: geo.Head{Seq: s.Seq, Hash: s.Hash}, Behind: s.Behind, Sync: s.Sync})
+		p.Streams = append(p.Streams, cursor.StreamProgress{
+			Stream: st, Applied: geo.Head{Seq: s.Seq, Hash: s.Hash}, Behind: s.Behind, Sync: s.Sync, SyncWall: s.SyncWall,
+		})
 		if s.Stopped != change.NotStopped {
 			p.Stops = append(p.Stops, cursor.StreamStop{Stream: st, Stop: change.Stop{Reason: s.Stopped}})
 		}

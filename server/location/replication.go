@@ -46,7 +46,8 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 		if out, incomplete := flow.CopyState(now); incomplete {
 			return out, nil
 		}
-		out := stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now())
+		wall := l.o.Clock.Now()
+		out := stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover, a.LastFailoverWall, wall).At(wall)
 		return flow.Regained(now, out, known), nil
 	}
 }
@@ -98,7 +99,8 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 			return out
 		}
 	}
-	out := flow.Regained(a, stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover).At(l.o.Clock.Now()), known)
+	wall := l.o.Clock.Now()
+	out := flow.Regained(a, stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover, a.LastFailoverWall, wall).At(wall), known)
 	if l.waitsForClock(a, s) {
 		return out.But(stats.Clock)
 	}

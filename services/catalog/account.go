@@ -3,9 +3,11 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"antipode/geo"
 	"antipode/services/storageerr"
+	"antipode/stamp/change"
 	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -37,6 +39,8 @@ type Account struct {
 	Turn uint32 `json:"turn,omitempty"`
 	// LastFailover is when the primary last became the primary by a failover; zero for never.
 	LastFailover geo.Timestamp `json:"last_failover,omitempty"`
+	// LastFailoverWall is what the clock showed then where LastFailover is ahead of it (R6), zero elsewhere: see FailedOver.
+	LastFailoverWall geo.Timestamp `json:"last_failover_wall,omitempty"`
 	// Copied is a time after all that the last copy was made of, or that a former primary was rewound to; zero if none was. A
 	// range of the secondary that was recovered with a loss, to before it, has a part of the copy (R4).
 	Copied geo.Timestamp `json:"copied,omitempty"`
@@ -55,6 +59,16 @@ func wrongVersion(what string, v int) error {
 
 // GeoEpoch returns the present epoch of the account.
 func (a *Account) GeoEpoch() geo.Epoch { return geo.Epoch{Number: a.Epoch, Location: a.Primary} }
+
+// FailOver makes t, a commit time, that of the last failover. now is what the clock shows.
+func (a *Account) FailOver(t geo.Timestamp, now time.Time) {
+	if a.LastFailover, a.LastFailoverWall = t, 0; t.Time().Sub(now) > geo.ClockOffMax {
+		a.LastFailoverWall = geo.TimestampOf(now)
+	}
+}
+
+// FailedOver is when the last failover was, by the clock; zero for never.
+func (a *Account) FailedOver() geo.Timestamp { return change.Shown(a.LastFailover, a.LastFailoverWall) }
 
 // SameCreation reports whether both are records of one creation of a name.
 func (a *Account) SameCreation(b *Account) bool {

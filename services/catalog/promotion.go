@@ -119,6 +119,7 @@ type Fork struct {
 	// Closed is the greatest closed time that was received of the range, zero for none: what was committed there later is
 	// not known here. Span and Descriptor are what the range held then.
 	Closed     geo.Timestamp         `json:"closed,omitempty"`
+	Wall       geo.Timestamp         `json:"wall,omitempty"` // That of Closed: see change.Closed.Wall.
 	Start      []byte                `json:"start,omitempty"`
 	End        []byte                `json:"end,omitempty"`
 	Descriptor geo.DescriptorVersion `json:"descriptor,omitempty"`
@@ -135,6 +136,8 @@ type ForkStream struct {
 	// Behind is the head that a closed record has named above Seq, zero for none, and Sync the sync time then (R13).
 	Behind geo.Seq       `json:"behind,omitempty"`
 	Sync   geo.Timestamp `json:"sync,omitempty"`
+	// SyncWall is that of Sync: see change.Closed.Wall.
+	SyncWall geo.Timestamp `json:"sync_wall,omitempty"`
 	// Stopped is why the stream was stopped here, empty if it was not.
 	Stopped change.StopReason `json:"stopped,omitempty"`
 }

@@ -33,6 +33,10 @@ type Closed struct {
 	Incarnation geo.Incarnation
 	Full        bool
 	T0, T       geo.Timestamp
+	// Wall is set where T is ahead of the clock by which it was given (R6), zero elsewhere. It is what that clock showed at
+	// a moment before which no write was acknowledged with a commit time above T: so a receiver that has all up to T has
+	// all that was acknowledged before Wall (R13). From feature.Walls on.
+	Wall geo.Timestamp
 	// Span is what Range held at T, and Descriptor the version of it. Every full closed record has
 	// them, so that a receiver can check that ranges tile a service (R13). No other has; Descriptor
 	// is then zero.
@@ -56,11 +60,14 @@ func AppendClosed(dst []byte, c *Closed) []byte {
 	if c.Descriptor != 0 {
 		flags |= closedSpan
 	}
-	dst = append(dst, formatVersion, flags)
+	dst = append(dst, walledVersion(c.Wall != 0), flags)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(c.Range))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Incarnation))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.T0))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.T))
+	if c.Wall != 0 {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Wall))
+	}
 	dst = appendShort(dst, string(c.Origin))
 	if c.Descriptor != 0 {
 		dst = binary.AppendUvarint(dst, uint64(c.Descriptor))
@@ -81,6 +88,28 @@ func AppendClosed(dst []byte, c *Closed) []byte {
 	return dst
 }
 
+// versionWalled is the version of a closed record with Wall, and of a cursor with one (feature.Walls). Without one both have
+// formatVersion, and the bytes that they always had.
+const versionWalled = 2
+
+func walledVersion(walled bool) byte {
+	if walled {
+		return versionWalled
+	}
+	return formatVersion
+}
+
+// isLaterClosed is isLater for a closed record.
+func isLaterClosed(b []byte) bool { return len(b) > 0 && b[0] > versionWalled }
+
+// Shown is a closed time, or a sync time that follows from it, as Last Sync Time shows it: wall, where there is one (R13).
+func Shown(t, wall geo.Timestamp) geo.Timestamp {
+	if wall != 0 {
+		return wall
+	}
+	return t
+}
+
 // Flags of a closed record.
 const (
 	closedFull = 1
@@ -89,7 +118,7 @@ const (
 
 // ParseClosed decodes a closed record that fills b. One of a later version is ErrVersion.
 func ParseClosed(b []byte) (Closed, error) {
-	if isLater(b) {
+	if isLaterClosed(b) {
 		return Closed{}, ErrVersion
 	}
 	rd := reader{b: b}
@@ -103,7 +132,7 @@ func ParseClosed(b []byte) (Closed, error) {
 func readClosed(rd *reader) Closed {
 	var c Closed
 	version, flags := rd.byte(), rd.byte()
-	if version != formatVersion || flags&^(closedFull|closedSpan) != 0 {
+	if version != formatVersion && version != versionWalled || flags&^(closedFull|closedSpan) != 0 {
 		rd.failed = true
 		return c
 	}
@@ -112,6 +141,10 @@ func readClosed(rd *reader) Closed {
 	c.Incarnation = geo.Incarnation(rd.uint64())
 	c.T0 = geo.Timestamp(rd.uint64())
 	c.T = geo.Timestamp(rd.uint64())
+	if version == versionWalled {
+		c.Wall = geo.Timestamp(rd.uint64())
+		rd.failed = rd.failed || c.Wall == 0
+	}
 	c.Origin = geo.Location(rd.short())
 	if flags&closedSpan != 0 {
 		c.Descriptor = geo.DescriptorVersion(rd.uvarint())

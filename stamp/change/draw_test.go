@@ -71,6 +71,9 @@ func drawClosed(t *rapid.T) Closed {
 		T0: geo.Timestamp(drawNumber(t, "T0")), T: geo.Timestamp(drawNumber(t, "T")),
 		Incarnation: geo.Incarnation(drawNumber(t, "incarnation")),
 	}
+	if rapid.Bool().Draw(t, "has wall") {
+		c.Wall = geo.Timestamp(max(1, drawNumber(t, "wall")))
+	}
 	if rapid.Bool().Draw(t, "has span") {
 		c.Descriptor = geo.DescriptorVersion(max(1, drawNumber(t, "descriptor")))
 		c.Span = geo.Span{Start: string(drawBytes(t, 200, "start")), End: string(drawBytes(t, 200, "end"))}
@@ -129,10 +132,14 @@ func drawCursor(t *rapid.T) Cursor {
 		Applied: drawHead(t), Time: geo.Timestamp(drawNumber(t, "time")), Incarnation: geo.Incarnation(drawNumber(t, "incarnation")),
 	}
 	for range rapid.OneOf(rapid.IntRange(0, 3), rapid.Just(PairsMax)).Draw(t, "pairs") {
-		c.Pairs = append(c.Pairs, Pair{geo.Timestamp(drawNumber(t, "T")), drawHead(t)})
+		c.Pairs = append(c.Pairs, Pair{T: geo.Timestamp(drawNumber(t, "T")), Head: drawHead(t)})
 	}
 	if len(c.Pairs) > 0 {
 		c.Sync = geo.Timestamp(drawNumber(t, "sync"))
+	}
+	if len(c.Pairs) > 0 && rapid.Bool().Draw(t, "has walls") {
+		c.SyncWall = geo.Timestamp(drawNumber(t, "sync wall"))
+		c.Pairs[len(c.Pairs)-1].Wall = geo.Timestamp(drawNumber(t, "wall"))
 	}
 	return c
 }

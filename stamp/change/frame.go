@@ -85,7 +85,7 @@ func ParseFrame(b []byte) (Frame, error) {
 		f.Records = append(f.Records, rd.bytes())
 	}
 	switch {
-	case flags == 1 && isLater(rd.b):
+	case flags == 1 && isLaterClosed(rd.b):
 		f.LaterClosed, rd.b = rd.b, nil
 	case flags == 1:
 		c := readClosed(&rd)

@@ -52,13 +52,22 @@ var (
 			Span: geo.Span{Start: "\x02\x04", End: "\x02\x05"}, Descriptor: 1,
 		},
 		"received": {Origin: "north", Range: 4, T: 17_000_000_000_000_004},
+		"ahead of the clock": {
+			Origin: "north", Range: 4, T0: 23_000_000_000_000_000, T: 23_000_000_000_000_004, Wall: 17_000_000_000_000_002,
+			Heads: []StreamHead{{Account: "acct", Epoch: goldenEpoch, Lane: 6, Seq: 2, Hash: 0x1122334455667788}},
+		},
 	}
 
 	goldenCursors = map[string]Cursor{
 		"at its head": {Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}, Time: 17_000_000_000_000_002, Incarnation: 0x401},
 		"behind": {Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}, Sync: 17_000_000_000_000_004, Pairs: []Pair{
-			{17_000_000_000_000_006, geo.Head{Seq: 5, Hash: 0x55}}, {17_000_000_000_000_008, geo.Head{Seq: 9, Hash: 0x99}},
+			{T: 17_000_000_000_000_006, Head: geo.Head{Seq: 5, Hash: 0x55}}, {T: 17_000_000_000_000_008, Head: geo.Head{Seq: 9, Hash: 0x99}},
 		}},
+		"behind, ahead of the clock": {
+			Applied: geo.Head{Seq: 2, Hash: 0x1122334455667788}, Sync: 23_000_000_000_000_004, SyncWall: 17_000_000_000_000_004, Pairs: []Pair{
+				{23_000_000_000_000_006, geo.Head{Seq: 5, Hash: 0x55}, 17_000_000_000_000_006}, {T: 23_000_000_000_000_008, Head: geo.Head{Seq: 9, Hash: 0x99}},
+			},
+		},
 	}
 
 	goldenGates = map[string]Gate{
@@ -158,7 +167,7 @@ func goldenFrames(t testing.TB) map[string]Frame {
 		"a record of version 2": {
 			Origin: "north", Range: 4, Records: [][]byte{records[0], edit(records[1], setByte(0, 2)), records[0]}, Closed: &c,
 		},
-		"a closed record of version 2": {Origin: "north", Range: 4, Records: records, LaterClosed: []byte{2, 0xff, 0, 1}},
+		"a closed record of version 3": {Origin: "north", Range: 4, Records: records, LaterClosed: []byte{3, 0xff, 0, 1}},
 	}
 }
 
@@ -181,15 +190,15 @@ func TestGolden(t *testing.T) {
 	group = append(group, golden.Hex("one record", goldenSmallGroup(t)), golden.Hex("every part", goldenGroup(t)),
 		golden.Hex("no parts", empty.Finish(GroupID{1, 1}, GroupID{}, 0)), golden.Hex("wipe", goldenWipe()), golden.Hex("gate that is not agreed", goldenGateAgreed()))
 	frames := goldenFrames(t)
-	for _, name := range []string{"records and closed", "record alone", "closed alone", "a record of version 2", "a closed record of version 2"} {
+	for _, name := range []string{"records and closed", "record alone", "closed alone", "a record of version 2", "a closed record of version 3"} {
 		f := frames[name]
 		frame = append(frame, golden.Hex(name, AppendFrame(nil, &f)))
 	}
-	for _, name := range []string{"delta", "full", "received"} {
+	for _, name := range []string{"delta", "full", "received", "ahead of the clock"} {
 		c := goldenClosed[name]
 		closed = append(closed, golden.Hex(name, AppendClosed(nil, &c)))
 	}
-	for _, name := range []string{"at its head", "behind"} {
+	for _, name := range []string{"at its head", "behind", "behind, ahead of the clock"} {
 		c := goldenCursors[name]
 		cursor = append(cursor, golden.Hex(name, AppendCursor(nil, &c)))
 	}

@@ -184,6 +184,9 @@ func (b *Builder) ReceivedClosed(c *Closed) {
 	start := b.begin(PartReceivedClosed)
 	b.buf = AppendClosed(b.buf, c)
 	b.end(start)
+	if c.Wall != 0 {
+		b.needs = max(b.needs, feature.Walls)
+	}
 }
 
 // Gate appends a gate change.

@@ -60,13 +60,20 @@ func onlyLater(err error) error {
 	return nil
 }
 
+// knownVersion returns ErrVersion for the body of a part whose version is above the last one that is known.
+func knownVersion(kind PartKind, body []byte, last byte) error {
+	if len(body) > 0 && body[0] > last {
+		return fmt.Errorf("%w: part of kind %d has version %d, this program knows %d", ErrVersion, kind, body[0], last)
+	}
+	return nil
+}
+
 func understoodPart(kind PartKind, body []byte) error {
 	switch kind {
-	case PartChange, PartReceived, PartReceivedCursor, PartReceivedClosed, PartReceivedBase:
-		if isLater(body) {
-			return fmt.Errorf("%w: part of kind %d has version %d, this program knows %d", ErrVersion, kind, body[0], formatVersion)
-		}
-		return nil
+	case PartChange, PartReceived, PartReceivedCursor, PartReceivedBase:
+		return knownVersion(kind, body, formatVersion)
+	case PartReceivedClosed:
+		return knownVersion(kind, body, versionWalled)
 	case PartStop:
 		_, _, err := ParseStopPart(body)
 		return onlyLater(err)

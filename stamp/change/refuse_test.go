@@ -210,6 +210,12 @@ func TestParseWipeRefuses(t *testing.T) {
 	}
 }
 
+// Where the wall stands in a closed record, and that of the sync time in a cursor (docs/format/change.md).
+const (
+	closedWall     = 30
+	cursorSyncWall = 42
+)
+
 // What carries no checksum is held to its limits too: lanes, roles, versions and
 // the number of pairs (R13; table).
 func TestSmallRefuses(t *testing.T) {
@@ -233,8 +239,15 @@ func TestSmallRefuses(t *testing.T) {
 	}
 	_, _, err = ParseGatePart(append([]byte{0}, goldenBytes(t, "gate", "secondary")...))
 	require.ErrorIs(t, err, ErrMalformed, "no account")
-	_, err = ParseClosed(setByte(0, 2)(goldenBytes(t, "closed", "delta")))
+	_, err = ParseClosed(setByte(0, 3)(goldenBytes(t, "closed", "delta")))
 	require.ErrorIs(t, err, ErrVersion)
+	walled := goldenBytes(t, "closed", "ahead of the clock")
+	copy(walled[closedWall:], make([]byte, 8))
+	_, err = ParseClosed(walled)
+	require.ErrorIs(t, err, ErrMalformed, "version 2 without a wall")
+	cursor := AppendCursor(nil, &Cursor{Sync: 7, SyncWall: 5, Pairs: []Pair{{T: 9}}})
+	_, err = ParseCursor(setByte(cursorSyncWall, 0)(cursor))
+	require.ErrorIs(t, err, ErrMalformed, "version 2 without a wall")
 	_, err = ParseClosed(setByte(0, 0)(goldenBytes(t, "closed", "delta")))
 	require.ErrorIs(t, err, ErrMalformed)
 	_, err = ParseClosedTime(make([]byte, 9))
@@ -245,8 +258,9 @@ func TestSmallRefuses(t *testing.T) {
 		parse := map[string]func([]byte) ([]byte, error){
 			"cursor": reencodeCursor, "gate": reencodeGate, "head": reencodeHead, "applied": reencodeApplied,
 		}[file]
-		_, err := parse(setByte(0, 2)(goldenBytes(t, file, name)))
-		require.ErrorIs(t, err, ErrVersion, "%s of version 2", file)
+		later := map[bool]byte{true: 3, false: 2}[file == "cursor"]
+		_, err := parse(setByte(0, later)(goldenBytes(t, file, name)))
+		require.ErrorIs(t, err, ErrVersion, "%s of version %d", file, later)
 		_, err = parse(setByte(0, 0)(goldenBytes(t, file, name)))
 		require.ErrorIs(t, err, ErrMalformed, "%s of version 0", file)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"antipode/geo"
 )
@@ -177,6 +178,8 @@ const PairsMax = 64
 type Pair struct {
 	T    geo.Timestamp
 	Head geo.Head
+	// Wall is that of the closed record: see Closed.Wall.
+	Wall geo.Timestamp
 }
 
 // Cursor is how far a stream is applied at the receiver, durable with the data.
@@ -190,13 +193,16 @@ type Cursor struct {
 	// Sync is the stream's sync time while it is behind, that is while Pairs is
 	// not empty; a stream at its head has the range's closed time.
 	Sync geo.Timestamp
+	// SyncWall is that of the closed record of Sync: see Closed.Wall.
+	SyncWall geo.Timestamp
 	// Pairs are the closed times not yet reached, oldest first.
 	Pairs []Pair
 }
 
 // AppendCursor appends the encoded cursor.
 func AppendCursor(dst []byte, c *Cursor) []byte {
-	dst = append(dst, formatVersion)
+	walled := c.walled()
+	dst = append(dst, walledVersion(walled))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Applied.Seq))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Applied.Hash))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Time))
@@ -208,20 +214,46 @@ func AppendCursor(dst []byte, c *Cursor) []byte {
 	if len(c.Pairs) == 0 {
 		return dst
 	}
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Sync))
+	dst = appendWalled(dst, c.Sync, c.SyncWall, walled)
 	for _, p := range c.Pairs {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.T))
+		dst = appendWalled(dst, p.T, p.Wall, walled)
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Head.Seq))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(p.Head.Hash))
 	}
 	return dst
 }
 
+// walled reports whether a time of the cursor has a wall.
+func (c *Cursor) walled() bool {
+	return len(c.Pairs) > 0 && (c.SyncWall != 0 || slices.ContainsFunc(c.Pairs, func(p Pair) bool { return p.Wall != 0 }))
+}
+
+// appendWalled appends a closed time, with its wall where the cursor has walls.
+func appendWalled(dst []byte, t, wall geo.Timestamp, walled bool) []byte {
+	if dst = binary.LittleEndian.AppendUint64(dst, uint64(t)); walled {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(wall))
+	}
+	return dst
+}
+
+// readWalled is the inverse of appendWalled.
+func readWalled(rd *reader, walled bool) (t, wall geo.Timestamp) {
+	if t = geo.Timestamp(rd.uint64()); walled {
+		wall = geo.Timestamp(rd.uint64())
+	}
+	return t, wall
+}
+
 // ParseCursor decodes a cursor that fills b.
 func ParseCursor(b []byte) (Cursor, error) {
 	rd := reader{b: b}
 	var c Cursor
-	rd.version()
+	walled := len(b) > 0 && b[0] == versionWalled
+	if walled {
+		rd.byte()
+	} else {
+		rd.version()
+	}
 	c.Applied = geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}
 	c.Time, c.Incarnation = geo.Timestamp(rd.uint64()), geo.Incarnation(rd.uint64())
 	n := int(rd.byte())
@@ -229,12 +261,13 @@ func ParseCursor(b []byte) (Cursor, error) {
 		return Cursor{}, rd.end()
 	}
 	if n > 0 {
-		c.Sync = geo.Timestamp(rd.uint64())
+		c.Sync, c.SyncWall = readWalled(&rd, walled)
 	}
 	for range n {
-		t := geo.Timestamp(rd.uint64())
-		c.Pairs = append(c.Pairs, Pair{t, geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}})
+		t, wall := readWalled(&rd, walled)
+		c.Pairs = append(c.Pairs, Pair{t, geo.Head{Seq: geo.Seq(rd.uint64()), Hash: geo.Hash(rd.uint64())}, wall})
 	}
+	rd.failed = rd.failed || walled && !c.walled() // Each cursor has one encoding.
 	if err := rd.end(); err != nil {
 		return Cursor{}, err
 	}

@@ -107,11 +107,11 @@ func Advance(k Known, at change.Cursor, rec *change.Record, hash geo.Hash) chang
 		return at // The pairs are void.
 	}
 	for len(at.Pairs) > 0 && at.Pairs[0].Head.Seq <= at.Applied.Seq {
-		at.Sync = at.Pairs[0].T
+		at.Sync, at.SyncWall = at.Pairs[0].T, at.Pairs[0].Wall
 		at.Pairs = at.Pairs[1:]
 	}
 	if len(at.Pairs) == 0 {
-		at.Pairs, at.Sync = nil, 0
+		at.Pairs, at.Sync, at.SyncWall = nil, 0, 0
 	}
 	return at
 }

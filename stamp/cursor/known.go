@@ -21,6 +21,8 @@ type Known struct {
 	Before geo.Timestamp
 	// Closed is the greatest closed time taken of Incarnation, zero while none is.
 	Closed geo.Timestamp
+	// Wall is that of the closed record that gave Closed, zero for none: see change.Closed.Wall.
+	Wall geo.Timestamp
 	// Span is what the range held as of the last full closed record, and Descriptor the version of it,
 	// zero before the first (R13).
 	Span       geo.Span
@@ -62,7 +64,7 @@ func (k Known) take(c *change.Closed) (next Known, fresh bool) {
 		next = Known{Incarnation: c.Incarnation, Before: k.Promised()}
 	}
 	fresh = next.Closed == 0 && c.T > 0
-	next.Closed = c.T
+	next.Closed, next.Wall = c.T, c.Wall
 	if c.Full {
 		next.Span, next.Descriptor = c.Span, c.Descriptor
 	}
@@ -73,13 +75,13 @@ func (k Known) take(c *change.Closed) (next Known, fresh bool) {
 func (k Known) row(src geo.SourceRange) change.Closed {
 	return change.Closed{
 		Origin: src.Origin, Range: src.Range, Incarnation: k.Incarnation, T0: k.Before, T: k.Closed,
-		Span: k.Span, Descriptor: k.Descriptor,
+		Wall: k.Wall, Span: k.Span, Descriptor: k.Descriptor,
 	}
 }
 
 // KnownOf is the inverse of row.
 func KnownOf(row *change.Closed) Known {
-	return Known{Incarnation: row.Incarnation, Before: row.T0, Closed: row.T, Span: row.Span, Descriptor: row.Descriptor}
+	return Known{Incarnation: row.Incarnation, Before: row.T0, Closed: row.T, Wall: row.Wall, Span: row.Span, Descriptor: row.Descriptor}
 }
 
 // Streams are the cursors of a source range, as they are changed by a closed record.
@@ -103,14 +105,14 @@ func (k Known) Take(c *change.Closed, streams Streams) Known {
 		// The pairs name heads that the range may have lost. A stream that is behind has no sync time until it
 		// reaches a head of this incarnation.
 		streams.Behind(geo.SourceRange{Origin: c.Origin, Range: c.Range}, func(s geo.Stream, at change.Cursor) {
-			at.Pairs, at.Sync = nil, 0
+			at.Pairs, at.Sync, at.SyncWall = nil, 0, 0
 			streams.Set(s, at)
 		})
 	}
 	for _, h := range c.Heads {
 		s := c.Stream(h)
 		if at := streams.Cursor(s); at.Applied.Seq < h.Seq {
-			if after, changed := below(at, h.Head(), k, fresh, c.T); changed {
+			if after, changed := below(at, h.Head(), k, fresh, c); changed {
 				streams.Set(s, after)
 			}
 		}
@@ -118,26 +120,26 @@ func (k Known) Take(c *change.Closed, streams Streams) Known {
 	return next
 }
 
-// below returns the cursor of a stream whose head at t was head, above it. k is what was known before.
-func below(at change.Cursor, head geo.Head, k Known, fresh bool, t geo.Timestamp) (after change.Cursor, changed bool) {
+// below returns the cursor of a stream whose head as of c was head, above it. k is what was known before.
+func below(at change.Cursor, head geo.Head, k Known, fresh bool, c *change.Closed) (after change.Cursor, changed bool) {
 	n := len(at.Pairs)
 	switch {
 	case n == 0:
-		if at.Sync = k.Closed; fresh {
-			at.Sync = 0
+		if at.Sync, at.SyncWall = k.Closed, k.Wall; fresh {
+			at.Sync, at.SyncWall = 0, 0
 		}
-		at.Pairs = []change.Pair{{T: t, Head: head}}
+		at.Pairs = []change.Pair{{T: c.T, Head: head, Wall: c.Wall}}
 		return at, true
 	case at.Pairs[n-1].Head.Seq >= head.Seq:
 		// Heads by maximum (R12): a closed record may name a head that is later than its time.
 		return at, false
 	}
 	pairs := append(make([]change.Pair, 0, n+1), at.Pairs...) // Copies of the cursor share them.
-	pairs[n-1].T = k.Closed
+	pairs[n-1].T, pairs[n-1].Wall = k.Closed, k.Wall
 	if n == change.PairsMax {
 		// Drop one in between: the sync time moves in larger steps, never too far.
 		pairs = pairs[:n-1]
 	}
-	at.Pairs = append(pairs, change.Pair{T: t, Head: head})
+	at.Pairs = append(pairs, change.Pair{T: c.T, Head: head, Wall: c.Wall})
 	return at, true
 }

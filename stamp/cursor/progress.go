@@ -15,6 +15,8 @@ type Progress struct {
 	// Closed is the greatest closed time committed since the source range, or this one, was recovered
 	// with loss, zero before the first.
 	Closed geo.Timestamp
+	// Wall is that of Closed: see change.Closed.Wall.
+	Wall geo.Timestamp `json:",omitempty"`
 	// Span is what the source range holds, and Descriptor the version of it; zero while not known.
 	Span       geo.Span              `json:",omitzero"`
 	Descriptor geo.DescriptorVersion `json:",omitempty"`
@@ -49,13 +51,28 @@ type StreamProgress struct {
 	Behind geo.Seq `json:",omitempty"`
 	// Sync is the greatest closed time whose head is applied, while Behind is not zero.
 	Sync geo.Timestamp `json:",omitempty"`
+	// SyncWall is that of Sync: see change.Closed.Wall.
+	SyncWall geo.Timestamp `json:",omitempty"`
+}
+
+// Shown is Closed as Last Sync Time shows it: see change.Shown.
+func (p Progress) Shown() geo.Timestamp { return change.Shown(p.Closed, p.Wall) }
+
+// SyncTime is the sync time of one of the streams: the greatest closed time whose head it has applied, as Last Sync Time
+// shows it (R13). It is zero while there is none: before the first closed record, and while the stream has not reached the
+// head in it.
+func (p Progress) SyncTime(s StreamProgress) geo.Timestamp {
+	if s.Behind > 0 {
+		return change.Shown(s.Sync, s.SyncWall)
+	}
+	return p.Shown()
 }
 
 // ProgressOf returns how far a stream with this cursor is.
 func ProgressOf(s geo.Stream, c *change.Cursor) StreamProgress {
 	out := StreamProgress{Stream: s, Applied: c.Applied}
 	if n := len(c.Pairs); n > 0 {
-		out.Behind, out.Sync = c.Pairs[n-1].Head.Seq, c.Sync
+		out.Behind, out.Sync, out.SyncWall = c.Pairs[n-1].Head.Seq, c.Sync, c.SyncWall
 	}
 	return out
 }

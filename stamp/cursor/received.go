@@ -119,7 +119,7 @@ func (r *Received) ApplyClosed(w Writer, c *change.Closed) error {
 // one is taken no stream has a sync time.
 func (r *Received) Recovered(w Writer) error {
 	for src, k := range r.known {
-		k.Closed = 0
+		k.Closed, k.Wall = 0, 0
 		r.known[src] = k
 		row := k.row(src)
 		if err := w.Set(keys.Received(r.id, src.Origin, src.Range), change.AppendClosed(nil, &row)); err != nil {
@@ -205,7 +205,7 @@ func (r *Received) Known(src geo.SourceRange) Known { return r.known[src] }
 // EveryAccount.
 func (r *Received) Progress(src geo.SourceRange, a geo.Account) Progress {
 	k := r.known[src]
-	p := Progress{Source: src, Closed: k.Closed, Span: k.Span, Descriptor: k.Descriptor}
+	p := Progress{Source: src, Closed: k.Closed, Wall: k.Wall, Span: k.Span, Descriptor: k.Descriptor}
 	add := func(of map[geo.Stream]*change.Cursor) {
 		for s, c := range of {
 			if s.Source() == src {

@@ -11,15 +11,20 @@ const (
 	// Base is everything that was written before there were levels.
 	Base Level = 1
 
+	// Walls is that of closed records, and of what is kept of them, that say when they were made, since their time is ahead
+	// of the clock (R6, R13).
+	Walls Level = 2
+
 	// Known is the highest level that this program knows.
-	Known = Base
+	Known = Walls
 )
 
 // names say what each level brought, for people.
 //
 //nolint:gochecknoglobals // A table, never written.
 var names = map[Level]string{
-	Base: "all that was written before there were levels",
+	Base:  "all that was written before there were levels",
+	Walls: "Last Sync Time by the clock while times are ahead of it",
 }
 
 // Name says what a level brought; empty for one that this program does not know.

@@ -16,6 +16,10 @@ type Added struct {
 	Records []Record
 	// Closed is the closed time that the group committed, zero for none.
 	Closed geo.Timestamp
+	// Wall is what the leader's wall clock showed as it evaluated the group, zero for one of an earlier leader and
+	// below feature.Walls. Nothing that
+	// was acknowledged before has a later commit time than the first one of the group: see cursor.Known.WallOf.
+	Wall geo.Timestamp
 }
 
 // Feed passes what a leader applied to its shipper, in commit order. The zero value is

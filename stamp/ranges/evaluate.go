@@ -170,7 +170,7 @@ func (r *Range) takeQueue(slowed bool) []*waiter {
 
 // propose evaluates a batch at the time wall, as far as there is time for it in this pass.
 func (r *Range) propose(batch []*waiter, wall time.Time, now time.Duration, s *spell) {
-	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}}
+	g := &group{id: change.GroupID{Term: r.term, Number: r.number + 1}, wall: wall}
 	tx := &Tx{r: r, g: g, now: wall, passBegan: now}
 	tx.b.Reserve(min(len(batch)*r.commandBytes, reservedMax))
 	for i, w := range batch {

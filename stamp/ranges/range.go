@@ -121,6 +121,8 @@ type group struct {
 	index   uint64
 	waiters []*waiter
 	keys    []string
+	// wall is what the wall clock showed as it was evaluated.
+	wall time.Time
 }
 
 type overlayValue struct {
@@ -339,6 +341,9 @@ func (r *Range) observe(a Applied) {
 		}
 		r.dropWipes(g.id)
 		r.acking = append(r.acking, g)
+		if r.o.Levels.Allows(feature.Walls) {
+			a.Wall = geo.TimestampOf(g.wall)
+		}
 	}
 	if !a.Effective || !r.Leading() {
 		return
