@@ -33,13 +33,13 @@ type answering struct {
 }
 
 // fresh returns the last outcome, if it still counts.
-func (s *answering) fresh(now time.Duration) (err error, ok bool) {
+func (s *answering) fresh(now time.Duration) (ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil {
-		return nil, s.known && now-s.asked < answerFresh
+		return s.known && now-s.asked < answerFresh, nil
 	}
-	return s.err, now-s.ended < silentFresh
+	return now-s.ended < silentFresh, s.err
 }
 
 // set takes the outcome of a question.
@@ -66,7 +66,7 @@ func (s *answering) silent() time.Duration {
 // account, for operationWait at most.
 func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
 	ask := func() error {
-		if err, ok := d.answering.fresh(d.clock.Mono()); ok {
+		if ok, err := d.answering.fresh(d.clock.Mono()); ok {
 			return err
 		}
 		ctx, end := d.within(context.WithValue(ctx, sideKey{}, nil), operationWait) // By itself: it has less time than others.
@@ -85,7 +85,7 @@ func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
 	return ask()
 }
 
-// silent says that the other location does not answer.
+// silent is the line about the other location that does not answer.
 func (d *Directory) silent(err error) string {
 	return fmt.Sprintf("%s does not answer: %v", d.other, err)
 }

@@ -177,6 +177,11 @@ func (s unsure) SubmitAll(ctx context.Context, id geo.RangeID, cmds []ranges.Com
 	return slices.Repeat([]error{kv.ErrUnknown}, len(cmds))
 }
 
+// agreeing is another location that answers.
+type agreeing struct{ directory.Peer }
+
+func (agreeing) Announce(context.Context, catalog.Account) error { return nil }
+
 // An account whose failover may have begun, since the answer of the range was lost, is not reported as passed over: it moves.
 func TestLocationMoveOfUnsureAnswers(t *testing.T) {
 	t.Parallel()
@@ -184,6 +189,7 @@ func TestLocationMoveOfUnsureAnswers(t *testing.T) {
 	h := newHouse(t, many)
 	sure := h.north.directory
 	h.north.directory = directory.NewDirectory(unsure{h.north.stamp}, "south")
+	h.north.directory.SetPeer(agreeing{})
 	_, err := h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
 	require.NoError(t, err)
 	_, err = h.north.directory.Resume(t.Context())
