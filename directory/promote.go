@@ -297,28 +297,6 @@ func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Dur
 	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})
 }
 
-// arrived reports whether a copy has everything that the primary had committed when its promotion began, by either clock
-// (R6). What a primary that lives has committed since would never end to arrive. A time that is ahead of the clock, and has
-// no wall, says nothing of when that was.
-func arrived(forks []catalog.Fork, begun geo.Timestamp, now time.Time) bool {
-	least, most := begun.Time().Add(geo.ClockOffMax), now.Add(geo.ClockOffMax)
-	since := func(t, wall geo.Timestamp) bool {
-		shown := change.Shown(t, wall).Time()
-		return !shown.Before(least) && !shown.After(most)
-	}
-	for _, f := range forks {
-		if !since(f.Closed, f.Wall) {
-			return false
-		}
-		for _, s := range f.Streams {
-			if s.Behind != 0 && !since(s.Sync, s.SyncWall) && s.Stopped == change.NotStopped {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // freezeAll freezes all ranges, and commits.
 func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Duration, err error) {
 	forks, err := d.frozen(ctx, of.account.Name, of.promotion.GeoEpoch(), of.promotion.Turn)
