@@ -26,7 +26,8 @@ const (
 type answering struct {
 	mu sync.Mutex
 	// known: there was a question. asked is when the last one was asked, ended when its outcome err was known; since is
-	// when the first of those was asked that have had no answer in a row. All guarded by mu.
+	// when the first of those was asked that have had no answer in a row: no operationWait passed between two of them.
+	// All guarded by mu.
 	known               bool
 	asked, ended, since time.Duration
 	err                 error
@@ -42,11 +43,15 @@ func (s *answering) fresh(now time.Duration) (ok bool, err error) {
 	return now-s.ended < silentFresh, s.err
 }
 
-// set takes the outcome of a question.
+// set takes the outcome of a question. One that was asked before the last answer, or before the last question, says less
+// than that.
 func (s *answering) set(asked, ended time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil && s.err == nil {
+	if s.known && asked < s.asked && (err != nil || s.err == nil) {
+		return
+	}
+	if err != nil && (s.err == nil || asked-s.ended > operationWait) {
 		s.since = asked
 	}
 	s.known, s.asked, s.ended, s.err = true, asked, ended, err
@@ -63,18 +68,22 @@ func (s *answering) silent() time.Duration {
 }
 
 // answers returns nil if the catalog of the other location has answered within answerFresh. Else it asks that about an
-// account, for operationWait at most.
+// account, for operationWait at most. That its record has not arrived there is an answer: what keeps one account from
+// arriving must not count for all others.
 func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
 	ask := func() error {
 		if ok, err := d.answering.fresh(d.clock.Mono()); ok {
 			return err
 		}
-		ctx, end := d.within(context.WithValue(ctx, sideKey{}, nil), operationWait) // By itself: it has less time than others.
+		alone, end := d.within(context.WithValue(ctx, sideKey{}, nil), operationWait) // By itself: it has less time than others.
 		defer end()
 		asked := d.clock.Mono()
-		err := d.peer.Announce(ctx, a)
-		if row, ok := storageerr.Of(err); ok && row.Code != storageerr.ServerBusy.Code && row.Code != storageerr.OperationTimedOut.Code {
+		err := d.peer.Announce(alone, a)
+		if row, ok := storageerr.Of(err); ok && (row.Row == notArrived(a.Name, d.other) || !busy(row.Row)) {
 			err = nil // Its catalog has answered, if not what it is to say in the end.
+		}
+		if err != nil && ctx.Err() != nil {
+			return err // Who asked does not wait any more, which says nothing of the other location.
 		}
 		d.answering.set(asked, d.clock.Mono(), err)
 		return err
@@ -85,7 +94,12 @@ func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
 	return ask()
 }
 
-// silent is the line about the other location that does not answer.
+// busy reports whether a call may have reached no catalog that could read.
+func busy(row storageerr.Row) bool {
+	return row.Code == storageerr.ServerBusy.Code || row.Code == storageerr.OperationTimedOut.Code
+}
+
+// silent is the text for operators: the other location does not answer.
 func (d *Directory) silent(err error) string {
 	return fmt.Sprintf("%s does not answer: %v", d.other, err)
 }
@@ -97,8 +111,7 @@ func (d *Directory) CheckMove(ctx context.Context, name geo.Account) error {
 	if err != nil || a.Primary != d.stamp.Location() || !a.Redundancy.Geo() || a.Operation != nil {
 		return nil //nolint:nilerr // Move says so, if it is still so then.
 	}
-	err = d.answers(ctx, *a)
-	if _, answered := storageerr.Of(err); err == nil || answered {
+	if err = d.answers(ctx, *a); err == nil {
 		return nil
 	}
 	return storageerr.ServerBusy.Saying(d.silent(err) + "; nothing was changed")

@@ -1,6 +1,7 @@
 package directory_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func TestR19MoveNeedsAnswers(t *testing.T) {
 	closing()
 	require.False(t, b.stamps["north"].Leader(geo.FirstRange(geo.Catalog)).Machine.Gate("acct").Open)
 
-	b.ship(t, "acct") // All is acknowledged; that it was is no answer of now.
+	b.ship(t, "acct") // All is acknowledged; that it was proves nothing of now.
 	b.cut = true
 	now.Advance(time.Second)
 	closing()
@@ -85,4 +86,37 @@ func TestR19MoveNeedsAnswers(t *testing.T) {
 	b.cut = true // An answer of this second suffices.
 	now.Advance(time.Second - 1)
 	require.Equal(t, catalog.MoveOffered, phase())
+}
+
+// R19: an account whose record does not arrive at the other location, and a caller that does not wait for the answer, say
+// nothing of the other location: the moves of other accounts go on.
+func TestR19AnswersAreOfTheLocation(t *testing.T) {
+	t.Parallel()
+	b := newBoth(t)
+	now := clock.NewManual(time.Now())
+	b.north.SetPace(now, 0)
+	for _, name := range []geo.Account{"acct", "behind"} {
+		_, err := b.north.Create(t.Context(), name, nil, nil)
+		require.NoError(t, err)
+		b.ship(t, name)
+	}
+	_, _, err := b.north.SetWhenLate(t.Context(), "behind", catalog.LateRefuse)
+	require.NoError(t, err)
+	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	require.NoError(t, err)
+	b.ship(t, "acct")
+
+	now.Advance(time.Second)
+	require.NoError(t, b.north.CheckMove(t.Context(), "behind"))
+	now.Advance(time.Second)
+	gone, leave := context.WithCancel(t.Context())
+	b.onCall = leave
+	require.Error(t, b.north.CheckMove(gone, "behind"))
+	require.Error(t, gone.Err())
+	b.onCall = nil
+	_, _ = b.north.Resume(t.Context())
+	a, err := b.north.Account(t.Context(), "acct")
+	require.NoError(t, err)
+	require.NotNil(t, a.Operation)
+	require.Equal(t, catalog.MoveClosing, a.Operation.Move.Phase)
 }

@@ -21,6 +21,8 @@ type pair struct {
 	north, south *directory.Directory
 	// cut refuses calls; lost carries them out and loses the answers.
 	cut, lost bool
+	// onCall, if it is not nil, is called instead of the other location, which does not answer: the context of the call ends.
+	onCall func()
 }
 
 var errLink = errors.New("the link is cut")
@@ -36,6 +38,11 @@ func (l linked) Reserve(ctx context.Context, a catalog.Account) error {
 }
 
 func (l linked) Announce(ctx context.Context, a catalog.Account) error {
+	if l.p.onCall != nil {
+		l.p.onCall()
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	return l.call(func() error { return l.far.Announce(ctx, a) })
 }
 

@@ -272,9 +272,14 @@ func (d *Directory) agree(ctx context.Context, a catalog.Account) error {
 		return err
 	}
 	if have.GeoEpoch() != a.GeoEpoch() || have.Redundancy != a.Redundancy || have.WhenLate != a.WhenLate {
-		return storageerr.ServerBusy.Saying(fmt.Sprintf("the change of account %s has not arrived at %s yet", a.Name, d.stamp.Location()))
+		return notArrived(a.Name, d.stamp.Location())
 	}
 	return nil
+}
+
+// notArrived is the answer of agree at a location. The other one knows it by its text: see answers.
+func notArrived(name geo.Account, at geo.Location) storageerr.Row {
+	return storageerr.ServerBusy.Saying(fmt.Sprintf("the change of account %s has not arrived at %s yet", name, at))
 }
 
 // announced stores the record of a complete account without a secondary, whose primary is the other

@@ -291,27 +291,10 @@ func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Dur
 	if err != nil {
 		return 0, err
 	}
-	if !arrived(forks, of.promotion.Begun) && !d.rests.rest(of, forks, d.clock.Mono(), d.promotions) {
+	if !arrived(forks, of.promotion.Begun, d.clock.Now()) && !d.rests.rest(of, forks, d.clock.Mono(), d.promotions) {
 		return applyPause, nil
 	}
 	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})
-}
-
-// arrived reports whether a copy has everything that the primary had committed when its promotion began, by either clock
-// (R6). What a primary that lives has committed since would never end to arrive.
-func arrived(forks []catalog.Fork, begun geo.Timestamp) bool {
-	all := geo.TimestampOf(begun.Time().Add(geo.ClockOffMax))
-	for _, f := range forks {
-		if f.Closed < all || f.Wall != 0 { // Times that are ahead of the clock say nothing of when it was.
-			return false
-		}
-		for _, s := range f.Streams {
-			if s.Behind != 0 && s.Sync < all && s.Stopped == change.NotStopped {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // freezeAll freezes all ranges, and commits.

@@ -117,6 +117,7 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 	if err := makeFolder(o.Dir); err != nil {
 		return err
 	}
+	made := o.New()
 	if err := cluster.Start(ctx, o); err != nil {
 		return err
 	}
@@ -133,6 +134,11 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 	}
 	if err := cluster.AwaitReady(ctx, o); err != nil {
 		return err
+	}
+	if made { // There is no version before that a node could go back to.
+		if _, err := o.Admin().Finalize(ctx, wire.Finalize{}); err != nil {
+			_, _ = fmt.Fprintln(out, notAtLevel(err))
+		}
 	}
 	names := ""
 	if o.DNSZone != "" {

@@ -232,6 +232,9 @@ func prepare(ctx context.Context, out io.Writer, c *dev.Cluster, f devFlags, lis
 			first = info
 		}
 	}
+	if err := c.FinalizeNew(ctx); err != nil {
+		_, _ = fmt.Fprintln(out, notAtLevel(err))
+	}
 	_, err := fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three nodes each, data in %s.
 
 Connection string:
@@ -247,6 +250,11 @@ Next:
   README.md has a tour of five minutes. Ctrl-C stops.
 `, dev.North, dev.South, f.data, list[0].connectionString(first), f.dnsZone, c.NameServer(), digFor(c.NameServer(), list[0].name, f.dnsZone))
 	return err
+}
+
+// notAtLevel is the line about locations that were just made and could not be raised to the feature level of this program.
+func notAtLevel(err error) string {
+	return fmt.Sprintf("WARNING: the new locations are at an earlier feature level: %v; try: antipodectl cluster finalize", err)
 }
 
 // devZone is the zone of the name server: nobody else has names under it (RFC 6761).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -175,6 +176,14 @@ func (o Options) nodeNames() []node {
 		}
 	}
 	return out
+}
+
+// New reports whether Start has not made anything of the nodes in the folder yet: the cluster is then of this program alone.
+func (o Options) New() bool {
+	return !slices.ContainsFunc(o.nodeNames(), func(n node) bool {
+		_, err := os.Stat(o.folder(n.name()))
+		return !errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // Admin is a client of the gateway's admin port.

@@ -110,6 +110,9 @@ type Cluster struct {
 	notices  *notices.Notices // nil without a receiver
 	forwards []*routing.Forwarder
 
+	// made: Open has found nothing of the locations in the folder.
+	made bool
+
 	// step is what the creation of an account waits for, or nil.
 	step atomic.Pointer[string]
 
@@ -137,6 +140,9 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 		o: o, clock: clock.System{}, link: link.New(), shared: state.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),
 		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, servers: map[geo.Location]*location.Server{},
 		gateway: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
+	}
+	if c.made, err = isNew(o.Dir); err != nil {
+		return nil, err
 	}
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {

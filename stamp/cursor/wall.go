@@ -30,8 +30,11 @@ import (
 // long as the source range is not recovered with loss, what is shown never goes back: clocks of two leaders of the source may
 // differ, and a new leader has no wall for what was committed before it led. What was true of an earlier closed time is true
 // of a later one.
+//
+// A wall counts although the clock here shows the time by now, as where one location alone gave times that are ahead, which
+// wait here until then, or where the link was cut for as long: what the source acknowledged meanwhile has later times.
 func (k Known) WallOf(c *change.Closed, now time.Time) geo.Timestamp {
-	if !isAhead(c.T, now) {
+	if c.Wall == 0 && !isAhead(c.T, now) {
 		return 0 // It shows itself, as ever.
 	}
 	shown := geo.Timestamp(0)

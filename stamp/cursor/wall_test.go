@@ -22,7 +22,9 @@ func TestR13WallOf(t *testing.T) {
 		want  geo.Timestamp
 	}{
 		"no time is ahead":               {Known{Closed: at(-time.Minute)}, change.Closed{T: at(0)}, 0},
-		"the clock has reached them":     {Known{Closed: at(-time.Minute), Wall: at(-time.Hour)}, change.Closed{T: at(0), Wall: at(-time.Hour)}, 0},
+		"the source has reached them":    {Known{Closed: at(-time.Minute), Wall: at(-time.Hour)}, change.Closed{T: at(0)}, 0},
+		"it comes as late as it is":      {Known{Closed: at(-time.Minute), Wall: at(-time.Hour)}, change.Closed{T: at(0), Wall: at(-50 * time.Minute)}, at(-50 * time.Minute)},
+		"late, after a time of a clock":  {Known{Closed: at(-time.Minute)}, change.Closed{T: at(0), Wall: at(-time.Hour)}, at(-time.Minute)},
 		"the first one that is ahead":    {Known{}, change.Closed{T: at(decades), Wall: at(-time.Second)}, at(-time.Second)},
 		"none, and none before":          {Known{}, change.Closed{T: at(decades)}, 0},
 		"what was shown before it":       {Known{Closed: at(-time.Minute)}, change.Closed{T: at(decades)}, at(-time.Minute)},

@@ -1,0 +1,50 @@
+package dev
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	wire "antipode/client/admin"
+	"antipode/stamp/feature"
+)
+
+// A cluster that this program has made begins at the level that it knows; one that was there before stays as it is until
+// an operator finalizes it.
+func TestFinalizeNew(t *testing.T) {
+	t.Parallel()
+	c := startAdjusted(t, nil)
+	levels := func(want feature.Level) {
+		t.Helper()
+		s, err := c.admin.Status(t.Context())
+		require.NoError(t, err)
+		for _, l := range s.Locations {
+			require.Equal(t, &wire.Levels{Floor: uint32(want), Active: uint32(want)}, l.Levels)
+		}
+	}
+	c.made = false
+	require.NoError(t, c.FinalizeNew(t.Context()))
+	levels(feature.Base)
+	c.made = true
+	require.NoError(t, c.FinalizeNew(t.Context()))
+	levels(feature.Known)
+}
+
+// A folder is new while it has neither location.
+func TestIsNew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, sub := range []string{"", "other", string(South), string(North)} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, sub), 0o700))
+		got, err := isNew(dir)
+		require.NoError(t, err)
+		require.Equal(t, sub == "" || sub == "other", got, sub)
+	}
+	c := startAdjusted(t, nil)
+	require.True(t, c.made)
+	got, err := isNew(c.o.Dir)
+	require.NoError(t, err)
+	require.False(t, got)
+}
