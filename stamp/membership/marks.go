@@ -61,8 +61,23 @@ func OpenMarks(fs vfs.FS, dir string, log *slog.Logger) *Marks {
 	}
 	if of, ok := parseMarks(b); ok {
 		k.of = of
+		k.forgetFormer()
 	}
 	return k
+}
+
+// forgetFormer drops the marks of ranges in which this node took no part yet. The file is then of a former stamp in the
+// same folder, whose replicas had the same ids: by its marks healthy replicas of a stamp made now would be lost. The file
+// is written before one of them begins.
+func (k *Marks) forgetFormer() {
+	before := len(k.of)
+	maps.DeleteFunc(k.of, func(of markOf, _ LogMark) bool {
+		d, err := Load(k.fs, k.dir, of.id)
+		return err == nil && (d == nil || d.Phase == Joining)
+	})
+	if len(k.of) < before {
+		k.write(encodeMarks(k.of))
+	}
 }
 
 // Manage reports the mark of the replica here to the other nodes of its range, if it has moved and due is set, or if again is
