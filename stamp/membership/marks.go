@@ -127,7 +127,6 @@ func (k *Marks) Receive(id geo.RangeID, rep *replica.Replica, from geo.NodeID, m
 			rep.Recall(at, from)
 		} else if m, ok := rep.Members().Of(msg.Replica); ok && m.Node == from {
 			rep.Prove(at, msg.In, from)
-			msg.In = 0
 			k.remember(markOf{id, from}, msg)
 		}
 	}
@@ -135,6 +134,7 @@ func (k *Marks) Receive(id geo.RangeID, rep *replica.Replica, from geo.NodeID, m
 
 // remember keeps the later of two marks: that of the later replica, or the higher one.
 func (k *Marks) remember(of markOf, mark LogMark) {
+	mark.In = 0
 	if old := k.of[of]; cmp.Or(cmp.Compare(mark.Replica, old.Replica), cmp.Compare(mark.Index, old.Index)) > 0 {
 		k.of[of], k.changed = mark, true
 	}

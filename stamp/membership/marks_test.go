@@ -50,6 +50,7 @@ func TestMarksKeepTheLater(t *testing.T) {
 		{mark(5, 3, 2), mark(5, 3, 2)},
 		{mark(1, 10, 2), mark(5, 3, 2)},
 		{mark(5, 4, 3), mark(5, 4, 3)},
+		{LogMark{Replica: 5, Index: 6, Term: 3, In: 4}, mark(5, 6, 3)},
 	} {
 		k.remember(of, c.report)
 		require.Equal(t, c.kept, k.Of(4, 1))
