@@ -253,8 +253,7 @@ func (m *Machine) receive(e Received) []Effect {
 		}
 		joins, differs := m.id.Phase == Joining, m.id.Peers[e.From] != msg.Nonce
 		if joins && differs {
-			// It has another folder since it answered. With the former nonce this node would compute another id of the
-			// stamp than the others, and refuse them (stampOf).
+			// It has another folder since it answered. All must write down the same nonces: see stampOf.
 			delete(m.id.Peers, e.From)
 		}
 		known := !joins && differs
