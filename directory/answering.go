@@ -85,7 +85,7 @@ func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
 	return ask()
 }
 
-// silent says that the other location does not answer.
+// silent is the reason while the other location does not answer.
 func (d *Directory) silent(err error) string {
 	return fmt.Sprintf("%s does not answer: %v", d.other, err)
 }

@@ -62,7 +62,7 @@ func TestR19MoveNeedsAnswers(t *testing.T) {
 	closing()
 	require.False(t, b.stamps["north"].Leader(geo.FirstRange(geo.Catalog)).Machine.Gate("acct").Open)
 
-	b.ship(t, "acct") // All is acknowledged; that it was tells nothing of now.
+	b.ship(t, "acct") // All is acknowledged; that it was proves nothing of now.
 	b.cut = true
 	now.Advance(time.Second)
 	closing()

@@ -43,7 +43,7 @@ func (s *Sim) mixFolders() {
 	l := s.locations[s.mixes.IntN(2)]
 	m := l.members[s.mixes.IntN(len(l.members))]
 	other := l.members[s.mixes.IntN(len(l.members))]
-	if far := l.far.members; s.mixes.IntN(3) > 0 { // The same number: no identity of a replica tells the two apart.
+	if far := l.far.members; s.mixes.IntN(3) > 0 { // The same number: no identity of a replica shows which of the two it is of.
 		other = far[min(int(m.id)-1, len(far)-1)]
 	}
 	swaps := s.mixes.IntN(2) == 0
