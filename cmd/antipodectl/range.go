@@ -97,4 +97,15 @@ func writeRecovered(w io.Writer, r admin.RangeRecovered) {
 		}
 		_, _ = fmt.Fprintln(w)
 	}
+	if r.DryRun {
+		flags := ""
+		if !r.Trusted {
+			flags += " --untrusted"
+		}
+		if r.TimesUnchecked {
+			flags += " --without-pair"
+		}
+		_, _ = fmt.Fprintf(w, "nothing was changed; once the folders of those given up cannot be put back: antipodectl range recover %s %d --accept-loss%s\n",
+			r.Location, r.Range, flags)
+	}
 }

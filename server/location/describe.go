@@ -135,7 +135,7 @@ func lostReplicas(l geo.Location, n wire.Node) []string {
 	why := ""
 	for _, r := range n.Replicas {
 		if r.Lost != "" {
-			of, why = append(of, r.Service), cmp.Or(why, r.Lost)
+			of, why = append(of, fmt.Sprintf("range %d %s", r.Range, r.Service)), cmp.Or(why, r.Lost)
 		}
 	}
 	if len(of) == 0 {

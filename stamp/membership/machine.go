@@ -251,7 +251,12 @@ func (m *Machine) receive(e Received) []Effect {
 		if msg.Placement != 0 && msg.Placement != m.o.Placement {
 			return []Effect{Send{e.From, OtherPlacement{m.o.Placement}}, PlacementDiffers{e.From}}
 		}
-		known := m.id.Phase != Joining && m.id.Peers[e.From] != msg.Nonce
+		joins, differs := m.id.Phase == Joining, m.id.Peers[e.From] != msg.Nonce
+		if joins && differs {
+			// It has another folder since it answered. All must write down the same nonces: see stampOf.
+			delete(m.id.Peers, e.From)
+		}
+		known := !joins && differs
 		return []Effect{Send{e.From, HelloAnswer{Asked: msg.Nonce, Nonce: m.id.Nonce, Known: known}}}
 	case HelloAnswer:
 		if m.id.Phase != Joining || msg.Asked != m.id.Nonce {

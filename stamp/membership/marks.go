@@ -61,8 +61,23 @@ func OpenMarks(fs vfs.FS, dir string, log *slog.Logger) *Marks {
 	}
 	if of, ok := parseMarks(b); ok {
 		k.of = of
+		k.forgetFormer()
 	}
 	return k
+}
+
+// forgetFormer drops the marks of ranges in which this node took no part yet. The file is then of a former stamp in the
+// same folder, whose replicas had the same ids: by its marks healthy replicas of a stamp made now would be lost. The file
+// is written before one of them begins.
+func (k *Marks) forgetFormer() {
+	before := len(k.of)
+	maps.DeleteFunc(k.of, func(of markOf, _ LogMark) bool {
+		d, err := Load(k.fs, k.dir, of.id)
+		return err == nil && (d == nil || d.Phase == Joining)
+	})
+	if len(k.of) < before {
+		k.write(encodeMarks(k.of))
+	}
 }
 
 // Manage reports the mark of the replica here to the other nodes of its range, if it has moved and due is set, or if again is
@@ -112,7 +127,6 @@ func (k *Marks) Receive(id geo.RangeID, rep *replica.Replica, from geo.NodeID, m
 			rep.Recall(at, from)
 		} else if m, ok := rep.Members().Of(msg.Replica); ok && m.Node == from {
 			rep.Prove(at, msg.In, from)
-			msg.In = 0
 			k.remember(markOf{id, from}, msg)
 		}
 	}
@@ -120,6 +134,7 @@ func (k *Marks) Receive(id geo.RangeID, rep *replica.Replica, from geo.NodeID, m
 
 // remember keeps the later of two marks: that of the later replica, or the higher one.
 func (k *Marks) remember(of markOf, mark LogMark) {
+	mark.In = 0
 	if old := k.of[of]; cmp.Or(cmp.Compare(mark.Replica, old.Replica), cmp.Compare(mark.Index, old.Index)) > 0 {
 		k.of[of], k.changed = mark, true
 	}

@@ -50,9 +50,38 @@ func TestMarksKeepTheLater(t *testing.T) {
 		{mark(5, 3, 2), mark(5, 3, 2)},
 		{mark(1, 10, 2), mark(5, 3, 2)},
 		{mark(5, 4, 3), mark(5, 4, 3)},
+		{LogMark{Replica: 5, Index: 6, Term: 3, In: 4}, mark(5, 6, 3)},
 	} {
 		k.remember(of, c.report)
 		require.Equal(t, c.kept, k.Of(4, 1))
+	}
+}
+
+// takePart makes the identity of the replica of range 4 in a node's folder.
+func takePart(t *testing.T, fs vfs.FS, dir string, p Phase) {
+	t.Helper()
+	require.NoError(t, durable.MkdirAll(fs, fs.PathJoin(dir, "replicas")))
+	require.NoError(t, Save(fs, dir, 4, &Identity{Phase: p, Replica: 3}, three))
+}
+
+// What is remembered is of the stamp that the node takes part in. A folder that was emptied, but for that file, would name
+// marks of the former stamp, whose replicas had the same ids: they are gone for good before a replica begins.
+func TestMarksOfAFormerStamp(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for _, c := range []struct {
+		phase Phase
+		kept  bool
+	}{{0, false}, {Joining, false}, {Member, true}, {Forgotten, true}, {Lost, true}, {Rebuilding, true}, {Recovering, true}} {
+		mem := vfs.NewCrashableMem()
+		require.NoError(t, durable.MkdirAll(mem, "n"))
+		require.NoError(t, durable.Replace(mem, "n", marksFile, encodeMarks(map[markOf]LogMark{{4, 1}: mark(1, 9, 2)})))
+		if c.phase != 0 {
+			takePart(t, mem, "n", c.phase)
+		}
+		require.Equal(t, c.kept, OpenMarks(mem, "n", log).Of(4, 1) != LogMark{}, "%v", c.phase)
+		crashed := mem.CrashClone(vfs.CrashCloneCfg{})
+		takePart(t, crashed, "n", Member)
+		require.Equal(t, c.kept, OpenMarks(crashed, "n", log).Of(4, 1) != LogMark{}, "%v, after it began", c.phase)
 	}
 }
 
@@ -61,6 +90,7 @@ func TestMarksKeepTheLater(t *testing.T) {
 func TestMarksAreKept(t *testing.T) {
 	mem, log := vfs.NewCrashableMem(), slog.New(slog.DiscardHandler)
 	require.NoError(t, durable.MkdirAll(mem, "n"))
+	takePart(t, mem, "n", Member)
 	k := OpenMarks(mem, "n", log)
 	var runs []func()
 	later := func(f func()) { runs = append(runs, f) }

@@ -104,6 +104,24 @@ func TestWhichHelloAnswersCount(t *testing.T) {
 	require.Empty(t, machine(Lost, 1).Step(Received{2, LastID{Nonce: 7, Replica: 9}}), "it knows its id")
 }
 
+// All nodes of a stamp write down the same nonces, also if the folder of one was replaced while they joined, so that one
+// asks it again: else they would be of two stamps, and refuse each other.
+func TestFolderReplacedWhileTheStampIsMade(t *testing.T) {
+	m := machine(Joining, 1)
+	m.Step(Received{2, HelloAnswer{Asked: 7, Nonce: 8}})
+	m.Step(Received{3, HelloAnswer{Asked: 7, Nonce: 9}})
+	m.Step(Received{2, Hello{Nonce: 8, Placement: 5}})
+	require.Equal(t, map[geo.NodeID]Nonce{2: 8, 3: 9}, m.id.Peers)
+	require.Equal(t, []Effect{Send{2, HelloAnswer{Asked: 18, Nonce: 7}}}, m.Step(Received{2, Hello{Nonce: 18, Placement: 5}}))
+	require.Equal(t, []Effect{Send{2, Hello{Nonce: 7, Placement: 5}}}, m.Step(Join{}))
+	m.Step(Received{2, HelloAnswer{Asked: 7, Nonce: 18}})
+	require.Equal(t, map[geo.NodeID]Nonce{2: 18, 3: 9}, m.id.Peers)
+	m.Step(Join{})
+	require.Equal(t, Member, m.id.Phase)
+	require.Equal(t, []Effect{Send{2, HelloAnswer{Asked: 28, Nonce: 7, Known: true}}}, m.Step(Received{2, Hello{Nonce: 28, Placement: 5}}))
+	require.Equal(t, Nonce(18), m.id.Peers[2], "it has begun with that one")
+}
+
 // A lost replica begins again under a later id only when a leader speaks to that, and while its data may be removed. Until then,
 // and while it is lost, it takes part in nothing.
 func TestWhenAReplicaIsRebuilt(t *testing.T) {

@@ -109,7 +109,7 @@ const MarksFile = "marks"
 // Remembered is the index up to which the node remembers the replica of a range on another node.
 func (n *Node) Remembered(id geo.RangeID, of geo.NodeID) (index uint64) {
 	_ = n.scheduler.do(context.Background(), func() (refusal, failure error) {
-		index = n.quarantine.marks.Of(id, of).Index
+		index = n.scheduler.marks.Of(id, of).Index
 		return nil, nil
 	})
 	return index

@@ -27,10 +27,10 @@ func (s *scheduler) maintain() error {
 	for _, r := range n.ranges {
 		r.reportLead()
 		if r.membership.Identity().Phase == membership.Member {
-			n.quarantine.marks.Manage(r.ID(), r.Replica(), due, s.ticks%repeatTicks == 0, r.report)
+			s.marks.Manage(r.ID(), r.Replica(), due, s.ticks%repeatTicks == 0, r.report)
 		}
 	}
-	n.quarantine.marks.Keep(s.ticks, n.start)
+	s.marks.Keep(s.ticks, n.start)
 	s.checkWhole()
 	if err := n.checkStores(); err != nil {
 		return err

@@ -86,7 +86,7 @@ func (r *hostedRange) report(to geo.NodeID, m membership.Message) {
 func (r *hostedRange) receiveReport(e Envelope) error {
 	deliver, err := r.carryOut(membership.Received{From: e.From, Message: e.Report})
 	if _, asks := e.Report.(membership.RecoveryReport); deliver || asks {
-		r.n.quarantine.marks.Receive(r.ID(), r.Replica(), e.From, e.Report, r.report)
+		r.n.scheduler.marks.Receive(r.ID(), r.Replica(), e.From, e.Report, r.report)
 	}
 	if index, ok := e.Report.(membership.DurableIndex); ok && deliver {
 		r.n.scheduler.activeAt[e.From] = r.n.scheduler.ticks

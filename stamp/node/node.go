@@ -101,7 +101,7 @@ func Open(o Options) (_ *Node, err error) {
 	if err := n.stores.open(n.placement.has); err != nil {
 		return nil, err
 	}
-	n.quarantine.marks = membership.OpenMarks(fs, o.Dir, n.o.Logger)
+	n.scheduler.marks = membership.OpenMarks(fs, o.Dir, n.o.Logger)
 	n.fetcher = newFetcher(n)
 	n.snapshots = n.newSnapshots()
 	if err := n.openRanges(); err != nil {
@@ -285,7 +285,7 @@ func (n *Node) Close(flush bool) error {
 	n.cancel()
 	n.snapshots.Close()
 	n.background.Wait()
-	n.quarantine.marks.Close()
+	n.scheduler.marks.Close()
 	for _, r := range n.ranges {
 		r.Stop()
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"antipode/geo"
-	"antipode/stamp/membership"
 	"antipode/stamp/room"
 	"antipode/stamp/state"
 )
@@ -46,8 +45,6 @@ type quarantine struct {
 	whole bool
 	// gaps counts the ticks in which whole was false.
 	gaps uint64
-	// marks are what the replicas of the other nodes are known to have had (R4).
-	marks *membership.Marks
 }
 
 // quarantineStore records that the store in a folder of the node is damaged. It may be called

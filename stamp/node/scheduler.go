@@ -31,6 +31,8 @@ type scheduler struct {
 	settling bool
 	// activeAt is the tick at which a peer last reported a durable index.
 	activeAt map[geo.NodeID]uint64
+	// marks are what the node remembers of its peers.
+	marks *membership.Marks
 }
 
 // run does passes until ctx ends or the node fails.

@@ -153,3 +153,31 @@ func TestR4OneOfThreeSetBack(t *testing.T) {
 	_, err = s.Recover(t.Context(), testRange, false, nil)
 	require.ErrorIs(t, err, membership.ErrQuorum)
 }
+
+// A stamp is made again in folders that were emptied, but for what the nodes remember of their peers. No replica of it is
+// lost by marks of the former one, whose ids were the same.
+func TestR4MarksOfAFormerStamp(t *testing.T) {
+	s, _ := newSetBack(t)
+	for _, id := range s.Nodes() {
+		s.remembers(id, 1+id%3)
+	}
+	s.stopAll()
+	for _, id := range s.Nodes() {
+		fs, dir := s.fss[id], fmt.Sprintf("data/north-%d", id)
+		names, err := fs.List(dir)
+		require.NoError(t, err)
+		require.Contains(t, names, MarksFile)
+		for _, name := range names {
+			if name != MarksFile {
+				require.NoError(t, fs.RemoveAll(fs.PathJoin(dir, name)))
+			}
+		}
+		s.start(id)
+	}
+	require.Eventually(t, func() bool { return s.leader() != 0 }, electionWait, time.Millisecond)
+	s.write(0, 1, "b")
+	for _, id := range s.Nodes() {
+		require.NoError(t, s.lost(id))
+		require.Equal(t, geo.ReplicaID(id), s.replicaOf(id))
+	}
+}

@@ -98,3 +98,33 @@ func TestR4LeaderLacksCommitted(t *testing.T) {
 	require.NoError(t, l.Lost())
 	require.NoError(t, p.Append(l.log))
 }
+
+// R4: where the log ends is known from the start, and follows a snapshot: a leader lacks nothing that is in one.
+func TestR4EndOfTheLog(t *testing.T) {
+	l := newLone(t, geo.EntryID{Term: 3, Index: 9}, hard(3, 0, 7), nil)
+	require.EqualValues(t, 9, l.end)
+	index, term := uint64(20), uint64(3)
+	snapshot := &pb.Snapshot{Metadata: &pb.SnapshotMetadata{Index: &index, Term: &term}}
+	l.noteEnd(&pb.Message{Snapshot: snapshot})
+	require.EqualValues(t, 20, l.end)
+	after := uint64(21)
+	l.noteEnd(&pb.Message{Snapshot: snapshot, Entries: []*pb.Entry{{Index: &after, Term: &term}}})
+	require.EqualValues(t, 21, l.end)
+	l.noteEnd(&pb.Message{})
+	require.EqualValues(t, 21, l.end, "only the hard state")
+}
+
+// R4: while a snapshot replaces state and log, the log proves nothing: the replica reports no mark, and is not lost.
+func TestR4MarkWhileInstalling(t *testing.T) {
+	l := newLone(t, geo.EntryID{Term: 3, Index: 9}, hard(3, 0, 7), nil)
+	l.lead()
+	l.waits = []*pb.Message{{}}
+	require.Zero(t, l.Mark())
+	l.Recall(geo.EntryID{Term: 4, Index: 99}, 2)
+	l.Prove(geo.EntryID{Term: 4, Index: 99}, 4, 2)
+	require.NoError(t, l.Lost())
+	l.waits = nil
+	require.NotZero(t, l.Mark())
+	l.Recall(geo.EntryID{Term: 4, Index: 99}, 2)
+	require.ErrorIs(t, l.Lost(), ErrLost)
+}
