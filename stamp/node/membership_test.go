@@ -3,6 +3,7 @@ package node_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -295,6 +296,9 @@ func TestCrashWhileRebuilding(t *testing.T) {
 	require.NoError(t, s.Stop(id, true))
 	mem := s.fss[id].(*vfs.MemFS)
 	require.NoError(t, mem.RemoveAll("data/"+Name("north", id)+"/log"))
+	folder, err := mem.OpenDir("data/" + Name("north", id))
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(folder.Sync(), folder.Close())) // Else a crash before the next one brings the log back.
 	w.silence(replica.FirstID(id))
 	rec := &recordingFS{FS: mem, mem: mem}
 	s.fss[id] = rec
