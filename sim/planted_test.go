@@ -23,7 +23,7 @@ const plantedSeeds = 100
 
 // ofPromotions are the planted bugs of unplanned failovers, which their runs have.
 var ofPromotions = []plantedbugs.Bug{ //nolint:gochecknoglobals // A table.
-	plantedbugs.PromotedUnfrozen, plantedbugs.ForkLaneLost, plantedbugs.DivergedFollows, plantedbugs.RewoundUnsent, plantedbugs.FormerUnfenced, plantedbugs.GenerationsStayClosed,
+	plantedbugs.PromotedUnfrozen, plantedbugs.ForkLaneLost, plantedbugs.DivergedFollows, plantedbugs.RewoundUnsent, plantedbugs.GenerationsStayClosed,
 	plantedbugs.SweptUnsent,
 }
 
@@ -82,7 +82,6 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.DivergedFollows, ErrRevived, ""},
 		{plantedbugs.RewoundUnsent, ErrRevived, ""},
 		{plantedbugs.SweptUnsent, ErrMissing, ""},
-		{plantedbugs.FormerUnfenced, ErrFormer, ""},
 		{plantedbugs.GenerationsStayClosed, ErrSkipped, ""},
 		{plantedbugs.ReceiverOutlivesTerm, ErrReceiver, ""},
 		{plantedbugs.ReceiverFromMemory, ErrReceiver, ""},
@@ -159,6 +158,7 @@ func TestPlantedBugsOfClaimsAreCaught(t *testing.T) {
 	for bug, story := range map[plantedbugs.Bug]failoverStory{
 		plantedbugs.ClaimUnawaited: alone,
 		plantedbugs.ClaimsUnlisted: failoverStories["witnessed, primary apart"],
+		plantedbugs.FormerUnfenced: failoverStories["witnessed, primary apart"],
 	} {
 		t.Run(bug.String(), func(t *testing.T) {
 			plantedbugs.Plant(bug)
