@@ -204,6 +204,9 @@ func (s *Sim) undrained(target geo.Timestamp) string {
 			} else if stopped {
 				continue
 			}
+			if s.copiedAhead(a, svc) {
+				continue
+			}
 			// A clock that was ahead has left its times in the log of one range, not of both.
 			want := max(target, min(a.home.healed[geo.FirstRange(svc)], a.home.healed[geo.FirstRange(geo.Catalog)]))
 			if s.beginsAhead != 0 { // Both have times that no clock reaches.

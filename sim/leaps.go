@@ -67,6 +67,16 @@ func (h *history) checkWall(st geo.Stream, at geo.Seq, shown geo.Timestamp) {
 	}
 }
 
+// copiedAhead reports whether a copy was made while times were ahead, and its range was recovered with loss since: then it
+// shows no Last Sync Time before its times have passed that of the copy (R4, docs/limits.md).
+func (s *Sim) copiedAhead(a *account, svc geo.Service) bool {
+	rec, m := a.home.far.record(a.name), a.home.far.newest(geo.FirstRange(svc))
+	if s.beginsAhead == 0 || rec == nil || m == nil || rec.Copied.Time().Sub(s.clock.Now()) <= futureMax {
+		return false
+	}
+	return m.n.Range(geo.FirstRange(svc)).Machine.Incarnation() != 0
+}
+
 // startLeaps has the clocks leap from time to time while there are faults.
 func (s *Sim) startLeaps() {
 	if s.leaps == nil {
