@@ -152,6 +152,27 @@ func TestR16ForkIsResolvedForTheSecondary(t *testing.T) {
 	require.ErrorContains(t, err, "only the side of the primary can be kept")
 }
 
+// R16, R18: once a loss of the primary has forked a service of an account that refuses writes when its changes are late,
+// it refuses them, until a side was picked: none is acknowledged that would be undone for the secondary's. Another
+// service takes writes, and so does an account that did not ask for it.
+func TestR16ForkedWritesAreHeld(t *testing.T) {
+	t.Parallel()
+	c := forked(t)
+	write := func() int {
+		return once(t, c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"new"}`).status
+	}
+	require.Equal(t, http.StatusNoContent, write())
+	_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{WhenLate: "refuse"})
+	require.NoError(t, err)
+	eventually(t, "writes of tables are held", func() bool { return write() == http.StatusServiceUnavailable })
+	eventually(t, "blobs are written", func() bool {
+		a, err := blobCall(t, c, http.MethodPut, "/northacct/things?restype=container", nil)
+		return err == nil && (a.status == http.StatusCreated || a.status == http.StatusConflict)
+	})
+	resolve(t, c, "northacct", South)
+	eventually(t, "writes go on", func() bool { return write() == http.StatusNoContent })
+}
+
 // R7, R16: a range of the primary has lost the whole epoch of an account's copy, which is made again for that. What the
 // secondary alone has is taken back all the same, and then the bootstrap ends.
 func TestR16LostEpochIsTakenBack(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/primary"
 	"antipode/services/catalog"
+	"antipode/stamp/change"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
 )
@@ -49,9 +50,9 @@ func (l *Location) lateReason(a *catalog.Account) string {
 type lateOutbox struct {
 	service geo.Service
 	// oldest are the accounts with a change that is at least half as old as the target, and when the oldest was
-	// committed; fell are those that fell out of the budget.
+	// committed; apart are those whose changes do not arrive, however long they wait.
 	oldest map[geo.Account]geo.Timestamp
-	fell   map[geo.Account]bool
+	apart  map[geo.Account]bool
 	// err: it cannot be read now.
 	err error
 }
@@ -74,7 +75,7 @@ func (w *watching) sampleLate() {
 		if lead == nil {
 			continue
 		}
-		o := lateOutbox{service: d.Service, fell: fallenOut(lead.Machine)}
+		o := lateOutbox{service: d.Service, apart: apart(lead.Machine)}
 		if o.oldest, o.err = oldestChanges(lead.Machine, now.Add(-target/2)); o.err != nil {
 			w.l.o.Logger.Error("cannot read the backlog", "location", w.l.o.Name, "range", d.ID, "error", o.err)
 		}
@@ -139,7 +140,7 @@ func (v lately) take(l *Location, a *catalog.Account, o lateOutbox, now time.Tim
 			v.found[k] = l.lateReason(a)
 		}
 	}
-	if o.fell[a.Name] {
+	if o.apart[a.Name] {
 		age = max(age, 2*l.o.RPOTarget)
 	}
 	hold(v.hold, a, o.service, age, l.o.RPOTarget)
@@ -212,6 +213,19 @@ func fallenOut(m *ranges.Machine) map[geo.Account]bool {
 	out := map[geo.Account]bool{}
 	for _, h := range m.Holdings() {
 		out[h.Account] = h.FellOut
+	}
+	return out
+}
+
+// apart returns the accounts whose copy a range cannot bring on: those that fell out, until they are rebuilt, and those
+// with a forked stream, until an operator has picked a side (R16): what is written to one meanwhile is undone where
+// that is the secondary's.
+func apart(m *ranges.Machine) map[geo.Account]bool {
+	out := fallenOut(m)
+	for s, why := range m.Stops() {
+		if g := m.Gate(s.Account); why.Reason == change.StopForked && g.Role == change.RolePrimary && g.Epoch == s.Epoch {
+			out[s.Account] = true
+		}
 	}
 	return out
 }
