@@ -306,6 +306,9 @@ func (l *location) lookAtAll() {
 // lookAt reads every partition of a range that is in a living container.
 func (m *member) lookAt(id geo.RangeID) {
 	s := m.l.s
+	if s.rewritten {
+		return // The histories end where it was.
+	}
 	for _, part := range slices.Sorted(maps.Keys(m.l.history[id].m.parts)) {
 		p, _, err := keys.ParsePartition([]byte(part))
 		if err != nil {

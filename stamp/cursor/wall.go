@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/stamp/change"
 )
 
@@ -36,6 +37,9 @@ import (
 func (k Known) WallOf(c *change.Closed, now time.Time) geo.Timestamp {
 	if c.Wall == 0 && !isAhead(c.T, now) {
 		return 0 // It shows itself, as ever.
+	}
+	if plantedbugs.Planted(plantedbugs.WallOfReceiver) {
+		return geo.TimestampOf(now)
 	}
 	shown := geo.Timestamp(0)
 	if c.Incarnation == k.Incarnation {

@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 )
 
 // Disks that are set back, to a copy or a snapshot of before, have a log and a hard state that fit each other: only what
@@ -42,7 +43,7 @@ func (r *Replica) Mark() geo.EntryID {
 
 // Recall takes what a node remembers of this replica's Mark. If the log does not have that entry the replica is lost.
 func (r *Replica) Recall(mark geo.EntryID, by geo.NodeID) {
-	if r.lost != nil || r.Installing() {
+	if r.lost != nil || r.Installing() || plantedbugs.Planted(plantedbugs.RecallIgnored) {
 		return
 	}
 	last, err := r.o.Log.LastIndex()
@@ -58,7 +59,7 @@ func (r *Replica) Recall(mark geo.EntryID, by geo.NodeID) {
 // Prove takes a committed entry, as a node reported it that was in a term. A leader of that term or a later one that does
 // not have it is lost. One of an earlier term was deposed, and does not know it yet: it may lack the entry.
 func (r *Replica) Prove(committed geo.EntryID, term uint64, by geo.NodeID) {
-	if !r.IsLeader() || r.Installing() || term > r.rn.BasicStatus().GetTerm() {
+	if plantedbugs.Planted(plantedbugs.ProofIgnored) || !r.IsLeader() || r.Installing() || term > r.rn.BasicStatus().GetTerm() {
 		return
 	}
 	if committed.Index > r.end {
