@@ -243,7 +243,7 @@ func (m *Machine) receive(e Received) []Effect {
 		return []Effect{Deliver{}}
 	case LogMark:
 		if msg.In == 0 && msg.Replica > m.id.Replica {
-			return m.superseded(msg, e.From)
+			return m.outdated(msg, e.From)
 		}
 		if m.id.Phase == Member {
 			return []Effect{Deliver{}}
@@ -348,10 +348,10 @@ func (m *Machine) retire(by replica.Recovery) []Effect {
 	return append(out, Report{Kind: ReplicaLost, Node: m.o.Node, Replica: was, Reason: why.Error()})
 }
 
-// superseded takes the replica out where another node knows of a later one here: its id became durable before it took part, so
+// outdated takes the replica out where another node knows of a later one here: its id became durable before it took part, so
 // the folder is an older copy of itself. It is lost under the later id, which it must not be rebuilt under. Without an index
 // the later one may not have begun: a replica that is lost, or missed a recovery, is then about to become it.
-func (m *Machine) superseded(later LogMark, by geo.NodeID) []Effect {
+func (m *Machine) outdated(later LogMark, by geo.NodeID) []Effect {
 	was, p := m.id.Replica, m.id.Phase
 	next := later.Index == 0 && (p == Lost || replica.RecoveryOf(later.Replica) != m.Recovery())
 	if p != Member && p != Lost || next {

@@ -35,7 +35,7 @@ func once(t *testing.T) replica.Recovery {
 // R4: a node presents an older copy of its folder, of before its replica became another one. Who knows the later one has it be
 // lost under that id. What may not have begun yet shows nothing: a lost replica, or one that missed a recovery, is about to
 // become it.
-func TestR4SupersededReplica(t *testing.T) {
+func TestR4OutdatedReplica(t *testing.T) {
 	later := once(t).None() + 3
 	for name, c := range map[string]struct {
 		phase Phase

@@ -107,7 +107,7 @@ func (k *Marks) Manage(id geo.RangeID, rep *replica.Replica, due, again bool, se
 }
 
 // recall sends a node what is remembered of its replica: at least which one it is, since the disk there may be set back to
-// before it (Machine.superseded).
+// before it (Machine.outdated).
 func (k *Marks) recall(id geo.RangeID, rep *replica.Replica, to geo.NodeID, send func(geo.NodeID, Message)) {
 	m, ok := rep.Members().On(to)
 	if !ok || m.ID == rep.ID() {
