@@ -259,7 +259,7 @@ func (e ends) linkCause() *wire.Cause {
 	if t := e.receiver.Bus; t != nil {
 		return &wire.Cause{Stage: wire.StageLink, Location: e.receiver.Location, Detail: "the bus at the secondary does not answer", Error: t.Error, Seconds: &t.Seconds}
 	}
-	if t := e.receiver.Calls; t != nil {
+	if t := e.receiver.Calls; t != nil && !e.leaderless() {
 		return &wire.Cause{Stage: wire.StageLink, Location: e.receiver.Location, Detail: "calls to the primary fail", Error: t.Error, Seconds: &t.Seconds}
 	}
 	if c := e.publishCause(); c != nil {
@@ -269,6 +269,11 @@ func (e ends) linkCause() *wire.Cause {
 		return &wire.Cause{Stage: wire.StageLink, Location: e.receiver.Location, Detail: "nothing comes from the primary, which could not be asked"}
 	}
 	return nil
+}
+
+// leaderless reports whether a range has no leader at the primary, which calls about it fail for: that is named for the range.
+func (e ends) leaderless() bool {
+	return e.source != nil && slices.ContainsFunc(e.source.Ranges, func(r wire.RangeFlow) bool { return r.Leader == "" })
 }
 
 // publishCause is what keeps the primary from publishing, other than a full bus; nil if nothing is known to.

@@ -129,9 +129,15 @@ func NotLive(l geo.Location, accounts []wire.AccountStatus) string {
 			return fmt.Sprintf("Last Sync Time of %s is not known yet", a.Name)
 		}
 		for _, s := range a.Services {
-			if s.LagSeconds == nil && s.Status != wire.Bootstrap && s.Reason != string(stats.Bootstrapping) {
-				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, s.Service)
+			if s.LagSeconds != nil || s.Status == wire.Bootstrap || s.Reason == string(stats.Bootstrapping) {
+				continue
 			}
+			what := fmt.Sprintf("Last Sync Time of %s (%s) is not known", a.Name, s.Service)
+			if s.Reason == "" || s.Reason == string(stats.NotHeard) {
+				return what + " yet"
+			}
+			// It may wait for an operator, for ever.
+			return fmt.Sprintf("%s: %s; see antipodectl why %s", what, s.Reason, a.Name)
 		}
 	}
 	return ""
