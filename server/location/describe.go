@@ -86,7 +86,7 @@ func (l *Location) aheadOfClock(stamp *stamp.Stamp, d route.Range, newest geo.Ti
 	}
 	so := "there is no Last Sync Time before the clock shows it, or the upgrade is finalized: antipodectl cluster finalize"
 	if levels.Allows(feature.Walls) {
-		so = "Last Sync Time goes by the clock"
+		so = "Last Sync Time goes by the clock, once the other location has taken them"
 	}
 	return []string{fmt.Sprintf("times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: %s",
 		d.Service, newest.Time().Sub(now).Round(time.Second), so)}

@@ -130,6 +130,9 @@ func NotLive(l geo.Location, accounts []wire.AccountStatus) string {
 		}
 		for _, s := range a.Services {
 			if s.LagSeconds == nil && s.Status != wire.Bootstrap && s.Reason != string(stats.Bootstrapping) {
+				if s.Reason != "" && s.Reason != string(stats.NotHeard) { // It may not pass: an operator has to know of it.
+					return fmt.Sprintf("Last Sync Time of %s (%s) is not known: %s: antipodectl why %s", a.Name, s.Service, s.Reason, a.Name)
+				}
 				return fmt.Sprintf("Last Sync Time of %s (%s) is not known yet", a.Name, s.Service)
 			}
 		}

@@ -20,8 +20,9 @@ func TestNotLive(t *testing.T) {
 	for says, list := range map[string][]wire.AccountStatus{
 		"no account is made yet": nil,
 		"":                       {account(live), account(wire.ServiceStatus{Status: wire.Bootstrap}), account(wire.ServiceStatus{Status: wire.Unavailable, Reason: "bootstrap"})},
-		"Last Sync Time of acct is not known yet":         {account()},
-		"Last Sync Time of acct (table) is not known yet": {account(live, wire.ServiceStatus{Service: "table", Status: wire.Unavailable, Reason: "not-heard"})},
+		"Last Sync Time of acct is not known yet":                                   {account()},
+		"Last Sync Time of acct (table) is not known yet":                           {account(live, wire.ServiceStatus{Service: "table", Status: wire.Unavailable, Reason: "not-heard"})},
+		"Last Sync Time of acct (table) is not known: forked: antipodectl why acct": {account(live, wire.ServiceStatus{Service: "table", Status: wire.Unavailable, Reason: "forked"})},
 	} {
 		require.Equal(t, says, NotLive("south", list))
 	}
