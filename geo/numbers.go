@@ -72,6 +72,10 @@ type Timestamp uint64
 // receiver's clock is neither taken nor served.
 const ClockOffMax = time.Second
 
+// AheadOf reports whether t is further ahead of what a clock shows than the clocks of two nodes may differ: by more than
+// ClockOffMax (R6). Then the clock that gave t was wrong, or this one is.
+func (t Timestamp) AheadOf(now time.Time) bool { return t.Time().Sub(now) > ClockOffMax }
+
 // TicksPerSecond is the resolution of a Timestamp.
 const TicksPerSecond = 10_000_000
 

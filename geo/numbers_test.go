@@ -81,6 +81,20 @@ func TestTimestampForms(t *testing.T) {
 	require.Equal(t, uint64(621_355_968_000_000_000), Timestamp(0).Ticks())
 }
 
+// R6: a time is ahead of a clock once it is more than a second ahead of it, whatever the clock's zone, and a time that
+// nothing gave is ahead of none, however far in the past.
+func TestTimestampAheadOf(t *testing.T) {
+	now := time.Date(2026, 7, 9, 11, 22, 33, 0, time.FixedZone("west", -8*3600))
+	for by, ahead := range map[time.Duration]bool{
+		-100 * 365 * 24 * time.Hour: false, 0: false, time.Second: false,
+		time.Second + 100: true, 100 * 365 * 24 * time.Hour: true,
+	} {
+		require.Equal(t, ahead, TimestampOf(now.Add(by)).AheadOf(now), by.String())
+	}
+	require.False(t, Timestamp(0).AheadOf(now))
+	require.True(t, (^Timestamp(0)).AheadOf(now))
+}
+
 // A stream prints with all four parts that make it one (R10; frozen value).
 func TestStreamString(t *testing.T) {
 	s := Stream{Account: "acct", Epoch: Epoch{3, "north"}, Range: 4, Lane: 17}

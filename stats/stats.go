@@ -64,7 +64,7 @@ func (r Replication) NoTime() Reason {
 // Nor is the least of several times of which another one is ahead: all that was acknowledged while that was given may have
 // later times than it, so what its range has as of LastSync, by the clock, is not known.
 func (r Replication) At(now time.Time) Replication {
-	if max(r.LastSync, r.Kept, r.Most).Time().Sub(now) <= geo.ClockOffMax {
+	if !max(r.LastSync, r.Kept, r.Most).AheadOf(now) {
 		return r
 	}
 	if r.Known() {
@@ -83,7 +83,7 @@ func (r Replication) From(t, wall geo.Timestamp, now time.Time) Replication {
 		return r
 	}
 	upTo := max(r.Committed(), t)
-	if shown := change.Shown(t, wall); shown.Time().Sub(now) <= geo.ClockOffMax {
+	if shown := change.Shown(t, wall); !shown.AheadOf(now) {
 		r.LastSync = max(r.LastSync, shown)
 	}
 	return r.committed(upTo)
@@ -136,7 +136,7 @@ func Of(from *route.Table, origin geo.Location, a geo.Account, s geo.Service, kn
 	if !whole || !tiled(keys.AppendAccount(nil, s, a), used) || !tiled(keys.AppendService(nil, geo.Catalog), used) {
 		whole, why = false, worse(why, NotHeard)
 	}
-	if most.Time().Sub(out.LastSync.Time()) > geo.ClockOffMax {
+	if most.AheadOf(out.LastSync.Time()) {
 		out.Most = most
 	}
 	if why == "" {

@@ -239,7 +239,7 @@ func (s *Shipper) unjoined() *change.Closed { return s.closed(s.upTo, s.upTo, s.
 func (s *Shipper) closed(t0, t, wall geo.Timestamp) *change.Closed {
 	r := s.o.Range
 	c := &change.Closed{Origin: s.o.Location, Range: r.ID(), Incarnation: r.Machine.Incarnation(), T0: t0, T: t}
-	if t.Time().Sub(wall.Time()) > geo.ClockOffMax && wall != 0 {
+	if wall != 0 && t.AheadOf(wall.Time()) {
 		c.Wall = wall
 	}
 	return c

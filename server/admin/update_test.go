@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/stats"
 )
 
 // The primary of an account changes it, whichever location answered first; the answer has the endpoints of the
@@ -27,6 +29,44 @@ func TestUpdateReachesThePrimary(t *testing.T) {
 		require.NotContains(t, north.calls(), "update mail to GRS", what)
 		_, err = b.UpdateAccount(t.Context(), "nobody", wire.UpdateAccount{Redundancy: "GRS"})
 		require.True(t, notFound(err), what)
+	}
+}
+
+// R17: the rebuild of an account whose copy stands since the clocks of both locations disagree is refused before the primary
+// is asked, and only that: not one for another reason, nor one that is forced, nor another change.
+func TestR17RebuildWaitsForTheClocks(t *testing.T) {
+	mail := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "north", Secondary: "south"}
+	for _, c := range []struct {
+		reason  stats.Reason
+		update  wire.UpdateAccount
+		refused bool
+	}{
+		{stats.Clock, wire.UpdateAccount{Rebuild: true}, true},
+		{stats.Clock, wire.UpdateAccount{Rebuild: true, DryRun: true}, true},
+		{stats.Clock, wire.UpdateAccount{Rebuild: true, Force: "mail"}, false},
+		{stats.Clock, wire.UpdateAccount{Redundancy: "GRS"}, false},
+		{stats.Forked, wire.UpdateAccount{Rebuild: true}, false},
+	} {
+		north, south := newFake("north"), newFake("south")
+		north.accounts, south.accounts = []wire.Account{mail}, []wire.Account{mail}
+		south.flow.Location = "south"
+		south.flow.Services = []wire.ServiceStatus{{Service: "blob", Status: wire.Live}, {Service: "table", Reason: string(c.reason)}}
+		for what, b := range backends(t, north, south) {
+			north.calls()
+			_, err := b.UpdateAccount(t.Context(), "mail", c.update)
+			if !c.refused {
+				require.NoError(t, err, "%s %+v", what, c)
+				require.Contains(t, north.calls(), "update mail to "+c.update.Redundancy, what)
+				continue
+			}
+			var refusal *wire.Error
+			require.ErrorAs(t, err, &refusal, what)
+			require.Equal(t, wire.CodeClocks, refusal.Code, what)
+			require.Equal(t, http.StatusConflict, refusal.Status, what)
+			require.Contains(t, refusal.Message, "clock-skew.md", what)
+			require.Contains(t, refusal.Message, "account rebuild mail --force mail", what)
+			require.NotContains(t, north.calls(), "update mail to ", what)
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func (l *Location) Describe() (wire.Location, error) {
 			}
 			r.LeaderView = view
 			if lead := stamp.Leader(d.ID); lead != nil {
-				out.Warnings = append(out.Warnings, l.aheadOfClock(d, lead.Machine.AppliedState().Last, lead.Levels())...)
+				out.Warnings = append(out.Warnings, l.aheadOfClock(stamp, d, lead.Machine.AppliedState().Last, lead.Levels())...)
 				if lead.Machine.Uncompared() {
 					out.Warnings = append(out.Warnings, fmt.Sprintf("the %s range was recovered with loss: it takes no writes before its gates are compared with the catalog", d.Service))
 				}
@@ -72,18 +72,24 @@ func (l *Location) Describe() (wire.Location, error) {
 }
 
 // aheadOfClock warns of a range whose newest time is ahead of the clock here by more than the clocks of a
-// stamp may differ: it was given by a wrong clock, and every later time of the range is above it (R6).
-func (l *Location) aheadOfClock(d route.Range, newest geo.Timestamp, levels *feature.Gate) []string {
-	ahead := newest.Time().Sub(l.o.Clock.Now())
-	if ahead <= geo.ClockOffMax {
+// stamp may differ: it was given by a wrong clock, and every later time of the range is above it (R6). It does not where the
+// clock here is the wrong one: status has a line for that.
+func (l *Location) aheadOfClock(stamp *stamp.Stamp, d route.Range, newest geo.Timestamp, levels *feature.Gate) []string {
+	now := l.o.Clock.Now()
+	if !newest.AheadOf(now) {
 		return nil
+	}
+	for _, id := range stamp.Nodes() {
+		if n := stamp.Node(id); n != nil && n.Clocks().Off() != "" {
+			return nil
+		}
 	}
 	so := "there is no Last Sync Time before the clock shows it, or the upgrade is finalized: antipodectl cluster finalize"
 	if levels.Allows(feature.Walls) {
-		so = "Last Sync Time goes by the clock"
+		so = "Last Sync Time goes by the clock, once the other location has taken them"
 	}
 	return []string{fmt.Sprintf("times of the %s range are ahead of the clock here by %s, and so is each one that it gives from now on: %s",
-		d.Service, ahead.Round(time.Second), so)}
+		d.Service, newest.Time().Sub(now).Round(time.Second), so)}
 }
 
 // state is the state of what this process runs of the location.

@@ -78,9 +78,9 @@ func (l *Location) receivedAtPair(ctx context.Context, id geo.RangeID) (geo.Time
 		return 0, fmt.Errorf("%w (%s: %w); %s; --without-pair goes on without: the streams of the range are then forked if what it commits next is not later",
 			errPairSilent, l.o.Other, err, nothing)
 	}
-	if ahead := t.Time().Sub(l.o.Clock.Now()); ahead > geo.ClockOffMax {
+	if now := l.o.Clock.Now(); t.AheadOf(now) {
 		return 0, fmt.Errorf("%w: %s is at %s, %s ahead; %s; set the clocks right and try again, or go on with --without-pair",
-			errClockBehind, l.o.Other, t, ahead.Round(time.Second), nothing)
+			errClockBehind, l.o.Other, t, t.Time().Sub(now).Round(time.Second), nothing)
 	}
 	return t, nil
 }

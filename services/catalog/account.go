@@ -62,7 +62,7 @@ func (a *Account) GeoEpoch() geo.Epoch { return geo.Epoch{Number: a.Epoch, Locat
 
 // FailOver makes t, a commit time, that of the last failover. now is what the clock shows.
 func (a *Account) FailOver(t geo.Timestamp, now time.Time) {
-	if a.LastFailover, a.LastFailoverWall = t, 0; t.Time().Sub(now) > geo.ClockOffMax {
+	if a.LastFailover, a.LastFailoverWall = t, 0; t.AheadOf(now) {
 		a.LastFailoverWall = geo.TimestampOf(now)
 	}
 }

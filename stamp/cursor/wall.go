@@ -35,7 +35,7 @@ import (
 // A wall counts although the clock here shows the time by now, as where one location alone gave times that are ahead, which
 // wait here until then, or where the link was cut for as long: what the source acknowledged meanwhile has later times.
 func (k Known) WallOf(c *change.Closed, now time.Time) geo.Timestamp {
-	if c.Wall == 0 && !isAhead(c.T, now) {
+	if c.Wall == 0 && !c.T.AheadOf(now) {
 		return 0 // It shows itself, as ever.
 	}
 	if plantedbugs.Planted(plantedbugs.WallOfReceiver) {
@@ -45,11 +45,8 @@ func (k Known) WallOf(c *change.Closed, now time.Time) geo.Timestamp {
 	if c.Incarnation == k.Incarnation {
 		shown = change.Shown(k.Closed, k.Wall)
 	}
-	if isAhead(shown, now) {
+	if shown.AheadOf(now) {
 		shown = 0 // Nobody was shown it since the clock is right.
 	}
 	return max(shown, c.Wall)
 }
-
-// isAhead reports whether a time is further ahead of a clock than those of two nodes may differ (R6).
-func isAhead(t geo.Timestamp, now time.Time) bool { return t.Time().Sub(now) > geo.ClockOffMax }

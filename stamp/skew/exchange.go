@@ -56,9 +56,9 @@ func (x *Exchange) Tick(nodes []geo.NodeID, refused bool, now, ran time.Duration
 	if !begins && !ends {
 		return
 	}
-	reason := x.Why()
+	reason := "it is right again"
 	if begins {
-		reason = fmt.Sprintf("%s; at most %s is allowed", reason, geo.ClockOffMax)
+		reason = fmt.Sprintf("%s; at most %s is allowed", x.Why(), geo.ClockOffMax)
 		x.Logger.Error("the wall clock is not believed: ranges led here take no writes", "reason", reason)
 	}
 	x.Report(begins, reason)

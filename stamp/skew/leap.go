@@ -168,12 +168,17 @@ func (t *Table) TakeFar(sent time.Duration, o Own, err error) {
 	}
 }
 
-// Why says why the clock here gives no times, by what is known of it and of those of the peers.
+// Why says why the clock here gives no times, by what is known of it and of those of the peers. That it leapt is named only
+// where no other clock of the stamp is apart from it: else the others did not leap, and this one alone has to be set right.
 func (t *Table) Why() string {
 	t.mu.Lock()
-	leapt := t.belief.leapt
+	leapt, alone := t.belief.leapt, false
+	for _, p := range t.peers {
+		s, known := t.best(p)
+		alone = alone || known && !s.leapt && distance(t.base, s.base) > geo.ClockOffMax+t.baseErr+s.err
+	}
 	t.mu.Unlock()
-	if leapt <= 0 {
+	if leapt <= 0 || alone {
 		return Describe(t.Offsets())
 	}
 	return fmt.Sprintf("its clock leapt ahead by %s, or those of the other location are slow by that: set right what is wrong", leapt.Round(10*time.Millisecond))

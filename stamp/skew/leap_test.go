@@ -94,6 +94,19 @@ func TestR6StampThatLeapsAlone(t *testing.T) {
 	}
 }
 
+// R6: a node whose clock leaps alone says from which nodes it is apart, not that its location leapt.
+func TestR6NodeThatLeapsAlone(t *testing.T) {
+	s := newSites(t)
+	s.run(time.Minute)
+	s.clocks[1].off = 10 * time.Minute
+	s.run(2 * time.Second)
+	s.require(1, Off)
+	require.Equal(t, "its clock is 10m0s ahead of that of node 2, 10m0s ahead of that of node 3", s.tables[1].Why())
+	s.clocks[1].off = 0
+	s.run(time.Second)
+	s.all(Agreed)
+}
+
 // R6: a leap that the clock of the other location confirms is believed: that of a host which stood still. So is one that both
 // made, later; and with the link cut one that has lasted as long as it is.
 func TestR6LeapThatIsRight(t *testing.T) {
