@@ -91,9 +91,7 @@ func (s *site) folder(name string) (files []string) {
 // R4: the folder of a cluster is copied while it runs. To stop the copy ends no process of the original, and says whose
 // they are; the original is stopped by its own folder.
 func TestCopyOfAClusterIsStopped(t *testing.T) {
-	if !*whole {
-		t.Skip("make sites plays it: -whole is not set")
-	}
+	onlyWhole(t)
 	base, err := devproc.FindPortBase(t, func(base int) []string { return cluster.Options{PortBase: base}.Ports() })
 	require.NoError(t, err)
 	o := cluster.Options{Dir: filepath.Join(t.TempDir(), "original"), PortBase: base, Binary: devproc.Binary()}
@@ -131,12 +129,13 @@ func TestCopyOfAClusterIsStopped(t *testing.T) {
 // R4: a node has the folder of the node of its name in another installation. It takes no part: writes go on with the other
 // two, and a warning names both stamps. With its own folder it is in sync again, and nothing is missing.
 func TestR4FolderOfAnotherInstallation(t *testing.T) {
-	s := startWhole(t, nil)
+	onlyWhole(t)
 	ctx := t.Context()
+	name := rig.NodesOf(rig.North)[0]
+	foreign, theirs := anotherInstallation(ctx, t, name)
+	s := startWhole(t, nil)
 	var writes ledger.Ledger
 	s.write(ctx, &writes, 40)
-	name := rig.NodesOf(rig.North)[0]
-	foreign, theirs := s.anotherInstallation(ctx, name)
 	require.NoError(t, s.r.Kill(name))
 	own := filepath.Join(t.TempDir(), name)
 	require.NoError(t, s.r.CopyDisks(name, own))
@@ -177,21 +176,21 @@ func TestR4FolderOfAnotherInstallation(t *testing.T) {
 	s.agrees(ctx)
 }
 
-// anotherInstallation makes one, and returns the disks of its node of a name, and how its stamp begins.
-func (s *site) anotherInstallation(ctx context.Context, name string) (disks, stamp string) {
-	s.t.Helper()
+// anotherInstallation makes one, ends it, and returns the disks of its node of a name, and how its stamp begins.
+func anotherInstallation(ctx context.Context, t *testing.T, name string) (disks, stamp string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, calmWait)
 	defer cancel()
-	other, err := rig.Start(ctx, rig.Options{Binary: devproc.Binary(), Dir: s.t.TempDir()})
-	require.NoError(s.t, err)
-	disks = filepath.Join(s.t.TempDir(), name)
+	other, err := rig.Start(ctx, rig.Options{Binary: devproc.Binary(), Dir: t.TempDir()})
+	require.NoError(t, err)
+	disks = filepath.Join(t.TempDir(), name)
 	err = other.Kill(name)
 	if err == nil {
 		err = other.CopyDisks(name, disks)
 	}
-	require.NoError(s.t, other.Close())
-	require.NoError(s.t, err)
-	return disks, stampOf(s.t, disks)
+	require.NoError(t, other.Close())
+	require.NoError(t, err)
+	return disks, stampOf(t, disks)
 }
 
 // stampOf is how the stamp of a copy of the first node's disks of the north begins.

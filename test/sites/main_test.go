@@ -33,12 +33,18 @@ func TestMain(m *testing.M) { os.Exit(devproc.Main(m, "steppedclock")) }
 // startWhole is rig.StartTest for what is too long for each change.
 func startWhole(t *testing.T, configure func(c *config.Node)) *site {
 	t.Helper()
-	if !*whole {
-		t.Skip("make sites plays it: -whole is not set")
-	}
+	onlyWhole(t)
 	s := &site{t: t, r: rig.StartTest(t, configure)}
 	s.setup(t.Context())
 	return s
+}
+
+// onlyWhole skips what is too long for each change.
+func onlyWhole(t *testing.T) {
+	t.Helper()
+	if !*whole {
+		t.Skip("make sites plays it: -whole is not set")
+	}
 }
 
 // requireRefused requires that a call was refused by its code.
