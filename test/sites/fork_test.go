@@ -107,7 +107,7 @@ func TestR19AccountWithoutAPrimary(t *testing.T) {
 	for _, line := range []string{"account show " + string(rest.DevAccount), "status"} {
 		s.eventually(ctx, "antipodectl "+line+" names it", func(context.Context) bool { // A node that just started may not answer.
 			out, err := ctl(line)
-			return err == nil && strings.Contains(out, "without a primary")
+			return err == nil && strings.Contains(out, "no location takes its writes")
 		})
 	}
 	got, err := s.primary.Insert(ctx, ledger.Name, rest.Entity{"PartitionKey": "nobody", "RowKey": "nobody"})

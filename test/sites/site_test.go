@@ -33,6 +33,10 @@ func (s *site) setup(ctx context.Context) {
 	s.t.Helper()
 	s.primary, s.secondary = s.r.Client(rig.Gateway, false), s.r.Client(rig.Gateway, true)
 	s.eventually(ctx, "a table and a container", func(ctx context.Context) bool { return ledger.Setup(ctx, s.primary) == nil })
+	s.eventually(ctx, "the locations are finalized", func(ctx context.Context) bool { // As those that cluster start has just made.
+		_, err := s.r.Admin(rig.Gateway).Finalize(ctx, wire.Finalize{})
+		return err == nil
+	})
 }
 
 // eventually repeats ok until it is true. Each try has some seconds: a process that was killed may leave a call open.
