@@ -113,7 +113,7 @@ func TestR19AccountWithoutAPrimary(t *testing.T) {
 	got, err := s.primary.Insert(ctx, ledger.Name, rest.Entity{"PartitionKey": "nobody", "RowKey": "nobody"})
 	require.NoError(t, err)
 	require.False(t, got.OK(), "a write was taken though no location is the primary")
-	command := regexp.MustCompile(`antipodectl ([^;:]*)`).FindStringSubmatch(why)
+	command := regexp.MustCompile(`antipodectl ([^;:]*--yes)`).FindStringSubmatch(why)
 	require.NotNil(t, command, why)
 	out, err := ctl(command[1])
 	require.NoError(t, err, out)
