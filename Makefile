@@ -24,7 +24,7 @@ PACKAGE_FLAGS ?= -trimpath
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks drill dashboards hostile overwrites alerts bench figures proto clean nightly
+.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks sites drill dashboards hostile overwrites alerts bench figures proto clean nightly
 .PHONY: deploy-check package
 
 help: ## list the targets
@@ -66,7 +66,7 @@ nightly: ## what is too long for each change, in hours: more seeds, everything u
 	$(MAKE) sim RUNS=300 STALLS=5
 	$(MAKE) race
 	go test -race -count=1 -timeout 3h ./sim -args -runs=20
-	$(MAKE) faults slowlink redundancy rolling clocks hostile starved overwrites
+	$(MAKE) faults slowlink redundancy rolling clocks sites hostile starved overwrites
 
 faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
 	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)
@@ -82,6 +82,9 @@ rolling: ## all six nodes and two gateways restarted one after the other under l
 
 clocks: ## one node's clock stepped by ten minutes under load, 100 samples of Last Sync Time a second
 	go test -count=1 -timeout 1h ./test/clocks -v -args -step=10s -rate=100
+
+sites: ## whole locations set back, folders swapped, catalogs forked, clocks leapt, disks full and links cut under a failover: RUN=TestR6 plays a part
+	go test -count=1 -timeout 2h ./test/sites -v -run '$(RUN)' -args -whole
 
 drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
 	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html

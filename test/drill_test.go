@@ -20,13 +20,8 @@ import (
 // antipodectl builds the command and returns a function that runs it against a process.
 func antipodectl(t *testing.T, p *devproc.Process) func(line string) (out, errOut string, err error) {
 	t.Helper()
-	root, err := devproc.ModuleRoot(t.Context())
+	binary, err := devproc.BuildTool(t.Context(), t.TempDir())
 	require.NoError(t, err)
-	binary := filepath.Join(t.TempDir(), "antipodectl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/antipodectl")
-	build.Dir = root
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", said)
 	return func(line string) (string, string, error) {
 		c := exec.CommandContext(t.Context(), binary, strings.Fields(line)...)
 		c.Env = append(os.Environ(), "ANTIPODE_ADMIN="+p.AdminURL(0))

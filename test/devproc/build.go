@@ -23,15 +23,24 @@ func ModuleRoot(ctx context.Context) (string, error) {
 
 // Build compiles the server, with build tags, into dir and returns the binary's path.
 func Build(ctx context.Context, dir string, tags ...string) (string, error) {
+	return build(ctx, dir, "antipode", tags)
+}
+
+// BuildTool compiles antipodectl into dir and returns the binary's path.
+func BuildTool(ctx context.Context, dir string) (string, error) {
+	return build(ctx, dir, "antipodectl", nil)
+}
+
+func build(ctx context.Context, dir, command string, tags []string) (string, error) {
 	root, err := ModuleRoot(ctx)
 	if err != nil {
 		return "", err
 	}
-	binary := filepath.Join(dir, "antipode")
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", strings.Join(tags, ","), "-o", binary, "./cmd/antipode")
+	binary := filepath.Join(dir, command)
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", strings.Join(tags, ","), "-o", binary, "./cmd/"+command)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build ./cmd/antipode: %w\n%s", err, out)
+		return "", fmt.Errorf("go build ./cmd/%s: %w\n%s", command, err, out)
 	}
 	return binary, nil
 }

@@ -224,19 +224,30 @@ func (l *Ledger) Find(ctx context.Context, c *rest.Client) (Found, error) {
 	return out, nil
 }
 
-// find reports whether a write can be read, as it was written.
+// There reports whether a write can be read through c now, as it was written. An error is one of the call, and what answers
+// neither that it is there nor that it is not.
+func There(ctx context.Context, c *rest.Client, e Entry) (bool, error) {
+	got, a, err := get(ctx, c, e)
+	switch {
+	case err != nil:
+		return false, err
+	case a.OK() && got != value(e):
+		return true, fmt.Errorf("%w: %s: found %.250q", ErrWrong, e, got)
+	case a.OK() || a.Status == http.StatusNotFound:
+		return a.OK(), nil
+	}
+	return false, fmt.Errorf("ledger: %s is not answered: %v", e, a)
+}
+
+// find is There, and waits for the answer until ctx ends.
 func find(ctx context.Context, c *rest.Client, e Entry) (bool, error) {
 	for {
-		got, a, err := get(ctx, c, e)
-		switch {
-		case err == nil && a.OK() && got != value(e):
-			return true, fmt.Errorf("%w: %s: found %.250q", ErrWrong, e, got)
-		case err == nil && a.OK():
-			return true, nil
-		case err == nil && a.Status == http.StatusNotFound:
-			return false, nil
-		case ctx.Err() != nil:
-			return false, fmt.Errorf("ledger: %s is not answered: %v, %w", e, a, errors.Join(err, ctx.Err()))
+		there, err := There(ctx, c, e)
+		if err == nil || errors.Is(err, ErrWrong) {
+			return there, err
+		}
+		if ctx.Err() != nil {
+			return false, errors.Join(err, ctx.Err())
 		}
 		pause(ctx, readPause)
 	}
