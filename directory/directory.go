@@ -77,8 +77,10 @@ type Directory struct {
 	answering answering
 	// promotions bounds the steps of promotions.
 	promotions PromotionTimes
-	clock      clock.Clock
-	onMove     func(Moved)
+	// heldBack reports whether something of an account that is secondary here has arrived and waits for the clock.
+	heldBack func(*catalog.Account) bool
+	clock    clock.Clock
+	onMove   func(Moved)
 	// rate is that of a bootstrap that is begun without one.
 	rate uint64
 	// life is how long a reservation holds.
@@ -93,7 +95,7 @@ type Directory struct {
 func NewDirectory(s Stamp, other geo.Location) *Directory {
 	return &Directory{
 		stamp: &shared{s}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
-		onMove: func(Moved) {}, promotions: promotionTimes(),
+		onMove: func(Moved) {}, promotions: promotionTimes(), heldBack: func(*catalog.Account) bool { return false },
 	}
 }
 
@@ -105,6 +107,10 @@ func (d *Directory) SetImages(i Images) { d.images = i }
 
 // SetClaims sets the witness of both locations (R21). Without it a promotion claims nothing.
 func (d *Directory) SetClaims(c Claims) { d.claims = c }
+
+// SetHeldBack sets what reports whether something of an account that is secondary here has arrived and waits, or waited some
+// seconds ago, for the clock (R6). It is called from any goroutine. Without it nothing does.
+func (d *Directory) SetHeldBack(f func(*catalog.Account) bool) { d.heldBack = f }
 
 // SetPace sets the clock that paces bootstraps, in place of the system's, and the rate of those that are begun without
 // one, 0 for no bound.

@@ -309,8 +309,9 @@ type rest struct {
 }
 
 // rest takes what a look at the cursors of a promotion showed, and reports whether they have rested for long enough, or
-// were looked at for the longest time.
-func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration, within PromotionTimes) bool {
+// were looked at for the longest time. While something is held back that has arrived, rest shows nothing: it is tried now and
+// then, one record of a stream after the other, and on a machine without time for it a try may take longer than Quiet.
+func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration, within PromotionTimes, heldBack bool) bool {
 	applied := uint64(0)
 	for _, f := range forks {
 		for _, s := range f.Streams {
@@ -330,7 +331,7 @@ func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration, with
 		r.of = map[geo.Account]rest{}
 	}
 	r.of[of.account.Name] = at
-	return now-at.moved >= within.Quiet || now-at.since >= within.Most
+	return now-at.moved >= within.Quiet && !heldBack || now-at.since >= within.Most
 }
 
 // keep forgets the accounts that have no promotion any more.

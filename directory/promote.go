@@ -291,7 +291,7 @@ func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Dur
 	if err != nil {
 		return 0, err
 	}
-	if !arrived(forks, of.promotion.Begun, d.clock.Now()) && !d.rests.rest(of, forks, d.clock.Mono(), d.promotions) {
+	if !arrived(forks, of.promotion.Begun, d.clock.Now()) && !d.rests.rest(of, forks, d.clock.Mono(), d.promotions, d.heldBack(of.account)) {
 		return applyPause, nil
 	}
 	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})

@@ -144,6 +144,36 @@ func TestR20PromotionAsksNobody(t *testing.T) {
 	require.False(t, ok, "it is committed")
 }
 
+// R20: what has arrived and waits for the clock is waited for, however long the cursors rest, but no longer than a
+// promotion waits for anything that is here.
+func TestR20PromotionWaitsForWhatIsHeldBack(t *testing.T) {
+	t.Parallel()
+	for name, seconds := range map[string]int{"for a while": 5, "for ever": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newApart(t)
+			a.cut = true
+			a.pair.south.SetHeldBack(func(of *catalog.Account) bool {
+				require.Equal(t, a.name, of.Name)
+				seconds--
+				return seconds > 0
+			})
+			_, err := a.pair.south.Promote(t.Context(), "acct")
+			require.NoError(t, err)
+			applying := 0
+			for ; applying < 20; applying++ {
+				p, err := a.pair.south.Promotion(t.Context(), "acct")
+				require.NoError(t, err)
+				if p == nil || p.Phase != catalog.PromotionApplying {
+					break
+				}
+				_ = a.resumed(t, 1)
+			}
+			require.Equal(t, map[string]int{"for a while": 5, "for ever": 11}[name], applying)
+		})
+	}
+}
+
 func requireCode(t *testing.T, want storageerr.Row, err error) {
 	t.Helper()
 	row, ours := storageerr.Of(err)

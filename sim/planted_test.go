@@ -65,8 +65,6 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.ClockUnchecked, ErrFuture, ""},
 		{plantedbugs.LeapUnchecked, ErrFuture, ""},
 		{plantedbugs.FolderUnclaimed, ErrReplicaState, ""},
-		{plantedbugs.FolderOfPeer, ErrReplicaState, ""},
-		{plantedbugs.ClaimBeforeLook, ErrDrain, ""},
 		{plantedbugs.WallOfReceiver, ErrMissing, ""},
 		{plantedbugs.TrimUncompared, ErrConserved, ""},
 		{plantedbugs.WhyOneClock, ErrWhy, "clock stepped"},
@@ -178,7 +176,6 @@ const setBackSeeds = 20
 func TestPlantedBugsOfSetBacksAreCaught(t *testing.T) {
 	seeds := readPlantedSeeds(t)
 	for bug, by := range map[plantedbugs.Bug]error{
-		plantedbugs.RecallIgnored:     errForgotten,
 		plantedbugs.ProofIgnored:      errForgotten,
 		plantedbugs.DuplicateByNumber: errSyncLies,
 	} {

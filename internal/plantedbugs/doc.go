@@ -70,12 +70,6 @@ const (
 	LeapUnchecked
 	// FolderUnclaimed starts a node in the folder of another one.
 	FolderUnclaimed
-	// FolderOfPeer starts a node in the folder of another one of its location.
-	FolderOfPeer
-	// ClaimBeforeLook claims a folder for a node before it looks whose it is.
-	ClaimBeforeLook
-	// RecallIgnored has a replica whose disk was set back vote, whatever the others remember of it (R4).
-	RecallIgnored
 	// ProofIgnored lets a leader go on that lacks what another replica knows to be committed (R4).
 	ProofIgnored
 	// WallOfReceiver shows as Last Sync Time what the clock of the secondary shows, where closed times are ahead (R13).
@@ -163,9 +157,6 @@ var names = [...]string{
 	ClockUnchecked:        "clock-unchecked",
 	LeapUnchecked:         "leap-unchecked",
 	FolderUnclaimed:       "folder-unclaimed",
-	FolderOfPeer:          "folder-of-peer",
-	ClaimBeforeLook:       "claim-before-look",
-	RecallIgnored:         "recall-ignored",
 	ProofIgnored:          "proof-ignored",
 	WallOfReceiver:        "wall-of-receiver",
 	TrimUncompared:        "trim-uncompared",

@@ -27,6 +27,7 @@ import (
 	"antipode/replication/verify"
 	"antipode/services"
 	"antipode/services/blobs"
+	"antipode/services/catalog"
 	"antipode/stamp"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
@@ -234,6 +235,9 @@ func New(o Options) *Location {
 	l.queueing = newQueueing(l)
 	l.Directory.SetImages(l.Primary)
 	l.Directory.OnMove(l.reportMove)
+	l.Directory.SetHeldBack(func(a *catalog.Account) bool {
+		return slices.ContainsFunc(geo.Services[:], func(s geo.Service) bool { return l.waitsForClock(a, s) })
+	})
 	l.Directory.SetPace(o.Clock, o.CopyRate)
 	if o.Witness != nil {
 		l.Directory.SetClaims(claims{o.Witness})

@@ -48,9 +48,6 @@ func claim(fs vfs.FS, dir string, want Owner) (Owner, error) {
 	case err != nil:
 		return want, err
 	case b != nil:
-		if plantedbugs.Planted(plantedbugs.ClaimBeforeLook) {
-			_ = keepOwner(fs, dir, want, b)
-		}
 		err = want.fits(dir, have)
 	case want.Kind == Data:
 		err = disproved(fs, dir, want)
@@ -76,8 +73,6 @@ func (o Owner) fits(dir string, have Owner) error {
 	}
 	mine := have.Kind == o.Kind || have.Kind == Unstated && (o.Kind == Data || o.Kind == Process)
 	switch {
-	case have.Location == o.Location && plantedbugs.Planted(plantedbugs.FolderOfPeer):
-		return nil
 	case !mine || have.Location != o.Location || have.Node != o.Node:
 		if have.String() == o.String() { // The folders of a node and of its process.
 			return refused(dir, "another kind of folder of "+have.String()+", see docs/format/owner.md", o, "correct the path")
