@@ -202,6 +202,33 @@ type createAnswer struct {
 	Status  int    `json:"status,omitempty"`
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Admin: it is an error of the admin API (wire.Error), not of the storage protocol.
+	Admin bool `json:"admin,omitempty"`
+}
+
+// answerOf is how an error goes to the process that asked. One that neither the protocol nor the admin API has a code for is
+// returned: it goes as text.
+func answerOf(err error) (createAnswer, error) {
+	var said *wire.Error
+	if errors.As(err, &said) {
+		return createAnswer{said.Status, said.Code, said.Message, true}, nil
+	}
+	row, ours := storageerr.Of(err)
+	if !ours {
+		return createAnswer{}, err
+	}
+	return createAnswer{row.Status, row.Code, row.Message, false}, nil
+}
+
+// err is the inverse of answerOf; nil after a success.
+func (a createAnswer) err() error {
+	switch {
+	case a.Code == "":
+		return nil
+	case a.Admin:
+		return &wire.Error{Status: a.Status, Code: a.Code, Message: a.Message}
+	}
+	return storageerr.Row{Status: a.Status, Code: a.Code, Message: a.Message}
 }
 
 // createAt has another node make an account.
@@ -218,8 +245,8 @@ func (m *members) createAt(ctx context.Context, id geo.NodeID, a wire.NewAccount
 	if err == nil {
 		err = json.Unmarshal(body, &out)
 	}
-	if err == nil && out.Code != "" {
-		err = storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
+	if err == nil {
+		err = out.err()
 	}
 	return err
 }
@@ -291,11 +318,9 @@ func (m *members) serve() {
 		}
 		var out createAnswer
 		if _, err := m.Location.CreateAccount(ctx, a); err != nil {
-			row, ours := storageerr.Of(err)
-			if !ours {
+			if out, err = answerOf(err); err != nil {
 				return nil, err
 			}
-			out = createAnswer{row.Status, row.Code, row.Message}
 		}
 		return json.Marshal(out)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -358,6 +359,11 @@ func TestUpdateAccountAtTheCatalogsLeader(t *testing.T) {
 		require.Equal(t, "node 2", a.Behind)
 		_, err = update(asked, "mail")
 		require.ErrorIs(t, err, storageerr.OperationInProgress)
+		all[2].fail = &wire.Error{Status: http.StatusConflict, Code: wire.CodeSecondaryAhead, Message: "52 streams"}
+		a, err = update(asked, "photos")
+		require.Equal(t, all[2].fail, err)
+		require.Equal(t, "node 2", a.Behind, "what a refusal has found")
+		all[2].fail = nil
 	}
 	all[2].away = true
 	_, err = update(1, "photos")

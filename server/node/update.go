@@ -53,8 +53,8 @@ func (m *members) updateAt(ctx context.Context, id geo.NodeID, q updateQuestion)
 	if err == nil {
 		err = json.Unmarshal(body, &out)
 	}
-	if err == nil && out.Code != "" {
-		err = storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
+	if err == nil {
+		err = out.err()
 	}
 	return out.Updated, err
 }
@@ -69,11 +69,9 @@ func (m *members) serveUpdate() {
 		updated, err := m.Location.UpdateAccount(ctx, q.Name, q.Update)
 		out := updateAnswer{Updated: updated}
 		if err != nil {
-			row, ours := storageerr.Of(err)
-			if !ours {
+			if out.createAnswer, err = answerOf(err); err != nil {
 				return nil, err
 			}
-			out.createAnswer = createAnswer{row.Status, row.Code, row.Message}
 		}
 		return json.Marshal(out)
 	})
