@@ -54,7 +54,8 @@ func (c *apply) close(tx *ranges.Tx, closed *change.Closed) bool {
 	if !c.compare(tx, closed) {
 		return false
 	}
-	if !known.Joins(closed, func() geo.Timestamp { return newest(tx.Cursors(c.b.Source), closed.Incarnation) }) {
+	from := func() geo.Timestamp { return max(tx.ClosesFrom(), newest(tx.Cursors(c.b.Source), closed.Incarnation)) }
+	if !known.Joins(closed, from) {
 		return false
 	}
 	if c.b.ClosedAhead = tx.Ahead(closed.T); c.b.ClosedAhead > 0 {

@@ -42,12 +42,10 @@ func (s *Sim) beginAhead() {
 	}
 }
 
-// levels are those of a node that is about to be started: a run with times that are ahead is finalized.
-func (s *Sim) levels() *feature.Gate {
+// finalized are the levels of a node that is about to be started: those of a cluster that this program made.
+func finalized() *feature.Gate {
 	g := feature.NewGate(feature.Known)
-	if s.beginsAhead != 0 {
-		g.Raise(feature.Known, feature.Known)
-	}
+	g.Raise(feature.Known, feature.Known)
 	return g
 }
 

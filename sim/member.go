@@ -169,7 +169,7 @@ func (m *member) open() {
 		m.clock.off = s.between(-s.skewMax, s.skewMax)
 	}
 	n, err := node.Open(node.Options{
-		Location: m.l.name, ID: m.id, Levels: s.levels(), Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
+		Location: m.l.name, ID: m.id, Levels: finalized(), Peers: m.l.placement.Nodes, Dir: dataDir, State: m.storeOptions(&disk{m.fs, m, life}),
 		AskFarClock: func(done func(skew.Own, error)) { m.l.net.askFar(m, done) },
 		Clock:       m.clock, Transport: m.l.net, Seed: s.rng.Uint64(), Parity: m.l.parity, Tick: tick, ElectionTicks: electionTicks,
 		InSyncTimeout: s.inSyncTimeout, Logger: quiet, CloseInterval: s.closeIntervalOf,

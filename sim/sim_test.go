@@ -106,7 +106,7 @@ var queueCounts = []string{"queue-got", "queue-expired", "queue-cleared", "queue
 
 // losingQueuesEvery is among how many runs with queues one has their range recovered with a loss of much: of what clients got it
 // keeps some and loses some.
-const losingQueuesEvery = 3
+const losingQueuesEvery = 2
 
 // The same in runs with queues (Q1, Q2, Q6, Q7, Q12 to Q14, Q20, Q23): clients put, get, update, delete and clear messages,
 // create and delete queues, and their load has subqueues come and go. A tenth of -runs; with -seed the seed alone.

@@ -247,7 +247,8 @@ func (s *Sim) curePoison(l *location, st geo.Stream) {
 
 // stallByClock sets all clocks of a location, or those of two of three nodes of one, each to another time.
 func (s *Sim) stallByClock(l *location) stalled {
-	off := 3*time.Second + time.Duration(s.victims.Int64N(int64(4*time.Second)))
+	// A leap is believed after as long as it is, which is longer than what is watched.
+	off := 6*time.Second + time.Duration(s.victims.Int64N(int64(4*time.Second)))
 	set := func(members []*member, off time.Duration) {
 		for _, m := range members {
 			m.clock.off += off
@@ -264,7 +265,7 @@ func (s *Sim) stallByClock(l *location) stalled {
 		return stalled{
 			what: fmt.Sprintf("the clocks of %s are %s behind those of %s", l.name, off, l.far.name), held: into(l), open: everything,
 			named: func(_ *account, _ geo.Service, c admin.Cause) bool {
-				return c.Stage == admin.StageWaiting && c.For == "clock" && c.Location == l.name
+				return disbelieved(c, l) || c.Stage == admin.StageWaiting && c.For == "clock" && c.Location == l.name
 			},
 		}
 	case 1: // The other way round: times look old.
@@ -272,7 +273,7 @@ func (s *Sim) stallByClock(l *location) stalled {
 		return stalled{
 			what: fmt.Sprintf("the clocks of %s are %s ahead of those of %s", l.name, off, l.far.name), held: into(l), open: everything,
 			named: func(_ *account, _ geo.Service, c admin.Cause) bool {
-				return c.Stage == admin.StageClock && c.Location == l.name && strings.Contains(c.Detail, "ahead")
+				return disbelieved(c, l) || c.Stage == admin.StageClock && c.Location == l.name && strings.Contains(c.Detail, "ahead")
 			},
 		}
 	}
@@ -293,13 +294,16 @@ func (s *Sim) stallByQuorumOfClocks(l *location, off time.Duration) stalled {
 	return stalled{
 		what: fmt.Sprintf("no clock of the nodes of r%d in %s agrees with another one", id, at.name), held: ofRange(l, id), open: everything,
 		named: func(_ *account, _ geo.Service, c admin.Cause) bool {
-			stage := admin.StageFailing
-			if at == l.far {
-				stage = admin.StageNotPublished
-			}
-			return c.Stage == stage && c.Location == at.name && strings.Contains(c.Detail, "clock")
+			return disbelieved(c, l) && c.Location == at.name
 		},
 	}
+}
+
+// disbelieved reports whether a cause is that a leader commits nothing, since it does not believe its clock: of what is received
+// at a location, or of what is sent to it.
+func disbelieved(c admin.Cause, to *location) bool {
+	at := c.Stage == admin.StageFailing && c.Location == to.name || c.Stage == admin.StageNotPublished && c.Location == to.far.name
+	return at && strings.Contains(c.Detail, "the clock is not believed")
 }
 
 // stallByHugeBlob writes a blob whose payload takes for ever to cross the link.

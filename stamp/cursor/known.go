@@ -33,15 +33,16 @@ type Known struct {
 func (k Known) Promised() geo.Timestamp { return max(k.Before, k.Closed) }
 
 // Joins reports whether a closed record may be taken: it is full, or it names every head that
-// changed since the committed closed time (R12). After a recovery with loss the first has to be full,
-// and its time not before upTo: that of the newest record applied here of those numbered before the
-// recovery. It then shows of each stream whether the range has lost records that are applied here,
-// and the closed time never goes back (R13).
-func (k Known) Joins(c *change.Closed, upTo func() geo.Timestamp) bool {
+// changed since the committed closed time (R12). After a recovery with loss, of the source or of the
+// range here, the first has to be full, and its time not before from: that of the newest record applied
+// here of those numbered before the source's recovery, and what the one here may have lost. It then shows
+// of each stream whether one of the two has lost records that the other has, and the closed time never
+// goes back (R13).
+func (k Known) Joins(c *change.Closed, from func() geo.Timestamp) bool {
 	if k.Closed > 0 {
 		return c.Full || c.T0 <= k.Closed
 	}
-	return c.Full && c.T >= max(k.Before, upTo())
+	return c.Full && c.T >= max(k.Before, from())
 }
 
 // Stale reports whether a closed record changes nothing: a later one was taken, or it is of an

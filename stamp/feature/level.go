@@ -12,7 +12,7 @@ const (
 	Base Level = 1
 
 	// Walls is that of closed records, and of what is kept of them, that say when they were made, since their time is ahead
-	// of the clock (R6, R13).
+	// of the clock (R6, R13), and of from which closed time on a range that was recovered takes them again.
 	Walls Level = 2
 
 	// Known is the highest level that this program knows.

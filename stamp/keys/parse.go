@@ -26,6 +26,7 @@ const (
 	KindCompared   Kind = "compared"
 	KindAnswers    Kind = "answers"
 	KindLevels     Kind = "levels"
+	KindClosesFrom Kind = "closes-from"
 )
 
 // RangeKey is a decoded key of a range: Range and Kind, and of the rest what the kind has.
@@ -66,6 +67,8 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		k.Kind = KindAnswers
 	case kindLevels:
 		k.Kind = KindLevels
+	case kindClosesFrom:
+		k.Kind = KindClosesFrom
 	case kindGate:
 		k.Kind = KindGate
 		rest, err = k.cutAccount(rest)

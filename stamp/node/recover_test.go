@@ -13,6 +13,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/feature"
 	"antipode/stamp/kv"
 	"antipode/stamp/membership"
 	"antipode/stamp/memtransport"
@@ -138,9 +139,20 @@ func TestR6RecoveryHasFloor(t *testing.T) {
 
 // R16: a range that was recovered with loss may have lost records that it had received and acknowledged,
 // which the source's next closed records leave out: the closed times that it had are void on every
-// replica, and none is taken before a full one.
+// replica, and none is taken before a full one of after the recovery. Earlier programs cannot read from when on that is, so
+// it is kept from level 2 on.
 func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), patient)
+	for _, level := range []feature.Level{feature.Base, feature.Walls} {
+		t.Run(level.String(), func(t *testing.T) { recoveryVoidsClosedTimes(t, level) })
+	}
+}
+
+func recoveryVoidsClosedTimes(t *testing.T, level feature.Level) {
+	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
+		patient(o)
+		o.Levels = feature.NewGate(feature.Known)
+		o.Levels.Raise(level, level)
+	})
 	full := &change.Closed{Origin: "south", Range: testRange, Full: true, T: 1000}
 	s.submit(takeClosed{full})
 	src := geo.SourceRange{Origin: "south", Range: testRange}
@@ -149,6 +161,7 @@ func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
 		require.NoError(t, s.Stop(id, true))
 	}
 	s.start(1)
+	before := geo.TimestampOf(time.Now())
 	s.recover(false)
 	s.start(2)
 	s.start(3)
@@ -159,7 +172,23 @@ func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
 		none := func() geo.Timestamp { return 0 }
 		require.False(t, known.Joins(&change.Closed{Origin: "south", Range: testRange, T0: 900, T: 1100}, none))
 		require.True(t, known.Joins(full, none))
+		s.makeLeader(id)
+		var from closesFrom
+		s.submit(&from)
+		if level < feature.Walls {
+			require.Zero(t, from)
+		} else {
+			require.GreaterOrEqual(t, geo.Timestamp(from), before)
+		}
 	}
+}
+
+// closesFrom is a command that reads from which closed time on a chain may begin.
+type closesFrom geo.Timestamp
+
+func (c *closesFrom) Evaluate(tx *ranges.Tx) error {
+	*c = closesFrom(tx.ClosesFrom())
+	return nil
 }
 
 // takeClosed is a command that takes a closed record.
