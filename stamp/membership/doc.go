@@ -30,7 +30,7 @@
 //	Joining     a new stamp: no peer has data either
 //	Member      it acted under its id, so its log held a hard state: without one it is lost
 //	Lost        it found that it lost what it had promised; its id is the last one under which
-//	            it may have taken part
+//	            it may have taken part, as far as its folder knows
 //	Forgotten   the same, but the folder is a new one: it does not know its last id yet
 //	Rebuilding  a new id, under which nothing was sent yet: the old data is being removed
 //	Recovering  a new id, under which nothing was sent yet: the range is being re-formed
@@ -38,6 +38,7 @@
 //
 // How a lost replica comes back, each step an event for the operator:
 //
+//	its node    asks the leader, once in each life, which id was given last
 //	its node    reports the loss to all peers, until it is removed
 //	the leader  removes its id                            replica-removed
 //	the leader  adds a learner on the node, a new id      replica-added
@@ -45,10 +46,10 @@
 //	the leader  feeds it, from the log or by a snapshot
 //	the leader  promotes it when it has caught up         replica-promoted
 //
-// The new id must be one under which the node never took part. A node whose folder is gone does
-// not know which those are: it may have been rebuilt before, and its newest id may still be a
+// The new id must be one under which the node never took part. A node whose folder is gone, or was set
+// back, does not know which those are: it may have been rebuilt before, and its newest id may still be a
 // member, to which the leader speaks. So it accepts no message until the leader has reported,
-// after a round that confirms that it leads, which id was given last: those above are new. A node whose
+// after a round that confirms that it leads, which id was given last: those above are new. A member whose
 // folder was set back to before it was rebuilt has a former id: a peer that knows the later one names it
 // (LogMark), and the replica is lost under that.
 //

@@ -35,6 +35,8 @@ type Machine struct {
 	// nodes of replicas that the configuration here does not name yet (see senders.go).
 	reported map[geo.NodeID]geo.ReplicaID
 	claims   map[geo.ReplicaID]geo.NodeID
+	// lastKnown: no id after that of the replica here was begun here. A start knows nothing: the disk may be set back.
+	lastKnown bool
 	// refused are the nodes of which a message was refused and reported to the operator.
 	refused map[geo.NodeID]bool
 	// members is the configuration as of the last Manage, if there was one; led is whether
@@ -150,11 +152,14 @@ func (m *Machine) failed(reason error) []Effect {
 func (m *Machine) manage(e Manage) (out []Effect) {
 	if e.Lost {
 		switch {
-		case !e.Due || !m.o.Rebuilds:
-		case m.id.Phase == Lost:
-			out = m.toOthers(LossReport{Replica: m.id.Replica})
-		case m.id.Phase == Forgotten:
-			out = m.toOthers(LossReport{Nonce: m.id.Nonce})
+		case !e.Due || !m.o.Rebuilds || m.id.Phase != Lost && m.id.Phase != Forgotten:
+		default:
+			if !m.lastKnown {
+				out = m.toOthers(LossReport{Nonce: m.id.Nonce})
+			}
+			if m.id.Phase == Lost {
+				out = append(out, m.toOthers(LossReport{Replica: m.id.Replica})...)
+			}
 		} // While it is rebuilt or re-formed its id is a new one, of which nothing is lost.
 		return out
 	}
@@ -275,15 +280,27 @@ func (m *Machine) receive(e Received) []Effect {
 		}
 		m.reported[e.From] = msg.Replica
 	case LastID:
-		if m.id.Phase != Forgotten || msg.Nonce != m.id.Nonce {
-			return nil
-		}
-		return []Effect{
-			Report{Kind: ReplicaLost, Node: m.o.Node, Replica: msg.Replica, Reason: "its folder is a new one; the leader reported the last id given"},
-			m.become(Lost, msg.Replica),
-		}
+		return m.lastGiven(msg)
 	}
 	return nil
+}
+
+// lastGiven takes which id was given last. A replica that is lost may have begun one that its folder does not know any more,
+// and is rebuilt under none of those. A leader of before a recovery knows less.
+func (m *Machine) lastGiven(msg LastID) []Effect {
+	lost := m.id.Phase == Lost && replica.RecoveryOf(msg.Replica) >= m.Recovery()
+	if m.lastKnown || msg.Nonce != m.id.Nonce || !lost && m.id.Phase != Forgotten {
+		return nil
+	}
+	m.lastKnown = true
+	switch {
+	case lost && msg.Replica <= m.id.Replica:
+		return nil
+	case lost:
+		return []Effect{m.become(Lost, msg.Replica)}
+	}
+	why := "its folder is a new one; the leader reported the last id given"
+	return []Effect{Report{Kind: ReplicaLost, Node: m.o.Node, Replica: msg.Replica, Reason: why}, m.become(Lost, msg.Replica)}
 }
 
 // raftMessage lets a message pass that is for the replica here, from a node that may send it.
@@ -303,7 +320,7 @@ func (m *Machine) raftMessage(e RaftMessage) []Effect {
 	if !ok {
 		return out
 	}
-	if e.Receiver > m.id.Replica && m.id.Phase == Lost && e.FromLeader && e.CanRebuild {
+	if e.Receiver > m.id.Replica && m.id.Phase == Lost && m.lastKnown && e.FromLeader && e.CanRebuild {
 		out = append(out, Report{Kind: ReplicaRebuilding, Node: m.o.Node, Replica: e.Receiver}, m.become(Rebuilding, e.Receiver), Wipe{})
 	}
 	if e.Receiver == m.id.Replica && m.id.Phase == Member {
@@ -343,6 +360,7 @@ func (m *Machine) retire(by replica.Recovery) []Effect {
 	case Joining: // The range exists: this folder is a new one, and may have been in that recovery.
 		p, as = Forgotten, was
 	}
+	m.lastKnown = false
 	why := fmt.Errorf("%w: %s", replica.ErrRetired, by)
 	out := []Effect{m.become(p, as), Lose{why}, m.forgetGroup()}
 	return append(out, Report{Kind: ReplicaLost, Node: m.o.Node, Replica: was, Reason: why.Error()})

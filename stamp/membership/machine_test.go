@@ -21,6 +21,13 @@ func machine(p Phase, id geo.ReplicaID) *Machine {
 	return New(Options{Node: 1, Range: 4, Nodes: three, Placement: 5, Rebuilds: true}, *d)
 }
 
+// lostAsLast is that of a lost replica which has learned that its id was given last.
+func lostAsLast(id geo.ReplicaID) *Machine {
+	m := machine(Lost, id)
+	m.lastKnown = true
+	return m
+}
+
 func saved(p Phase, id geo.ReplicaID) SaveIdentity {
 	return SaveIdentity{Identity{Phase: p, Replica: id, Nonce: 7, Peers: map[geo.NodeID]Nonce{}}}
 }
@@ -117,7 +124,7 @@ func TestTransitions(t *testing.T) {
 			m: machine(Forgotten, 1), e: Received{2, LastID{Nonce: 6, Replica: 3}}, to: Forgotten, id: 1,
 		},
 		"it is rebuilt under a new id": {
-			m: machine(Lost, 3), e: fromLeader, to: Rebuilding, id: 4,
+			m: lostAsLast(3), e: fromLeader, to: Rebuilding, id: 4,
 			want: []Effect{Report{Kind: ReplicaRebuilding, Node: 1, Replica: 4}, saved(Rebuilding, 4), Wipe{}},
 		},
 		"its old data is gone": {
@@ -125,7 +132,7 @@ func TestTransitions(t *testing.T) {
 		},
 		"a forgotten one is not": {m: machine(Forgotten, 1), e: fromLeader, to: Forgotten, id: 1},
 		"nor one without an id above its last one": {
-			m: machine(Lost, 4), e: fromLeader, to: Lost, id: 4,
+			m: lostAsLast(4), e: fromLeader, to: Lost, id: 4,
 		},
 		"a restart goes on to rebuild": {m: machine(Rebuilding, 4), e: Opened{HardState: true, Lost: lost}, want: []Effect{Wipe{}}, to: Rebuilding, id: 4},
 		"a restart remembers a loss": {
@@ -197,6 +204,41 @@ func TestRestartOfALostReplica(t *testing.T) {
 		require.ErrorIs(t, out[0].(Reopen).Lost, replica.ErrLost)
 	}
 	require.Equal(t, []Effect{Reopen{}}, machine(Member, 1).Step(Opened{HardState: true}))
+}
+
+// R4: a folder set back to where its replica was lost, or to before a recovery of the range, does not know the ids that were
+// begun since. Under none of them it is rebuilt: the leader says in each life, and after each recovery, which was given last.
+func TestR4LostReplicaAsksForTheLastID(t *testing.T) {
+	later := once(t)
+	call := RaftMessage{From: 2, Sender: 2, Receiver: 4, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true}
+	m := machine(Lost, 1)
+	require.Empty(t, m.Step(call), "it may have begun 4")
+	due := Manage{Lost: true, Due: true}
+	asks := []Effect{Send{2, LossReport{Nonce: 7}}, Send{3, LossReport{Nonce: 7}}}
+	reports := func(id geo.ReplicaID) []Effect {
+		return []Effect{Send{2, LossReport{Replica: id}}, Send{3, LossReport{Replica: id}}}
+	}
+	require.Equal(t, append(asks, reports(1)...), m.Step(due))
+	require.Empty(t, m.Step(Received{2, LastID{Nonce: 6, Replica: 4}}), "the answer to another folder")
+	require.Equal(t, []Effect{saved(Lost, 4)}, m.Step(Received{2, LastID{Nonce: 7, Replica: 4}}))
+	require.Equal(t, reports(4), m.Step(due))
+	require.Empty(t, m.Step(call))
+	require.Empty(t, m.Step(Received{2, LastID{Nonce: 7, Replica: 9}}), "a late answer")
+	call.Receiver = 5
+	require.Contains(t, m.Step(call), Effect(saved(Rebuilding, 5)))
+
+	m = machine(Lost, 3)
+	require.Empty(t, m.Step(Received{2, LastID{Nonce: 7, Replica: 3}}), "it knows that")
+	require.Equal(t, reports(3), m.Step(due))
+
+	// The range was recovered meanwhile, and the folder is one of before.
+	first := later.None() + 1
+	m = machine(Member, 1)
+	m.Step(Received{2, RecoveryReport{later}})
+	require.Empty(t, m.Step(RaftMessage{From: 2, Sender: first, Receiver: first + 1, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true}))
+	require.Empty(t, m.Step(Received{3, LastID{Nonce: 7, Replica: 3}}), "of a leader of before the recovery")
+	require.False(t, m.lastKnown)
+	require.Equal(t, []Effect{saved(Lost, first+1)}, m.Step(Received{2, LastID{Nonce: 7, Replica: first + 1}}))
 }
 
 // The fence of a recovery: a message of an earlier one is dropped and answered, one of a later

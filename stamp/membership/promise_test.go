@@ -27,6 +27,28 @@ func TestBrokenPromiseIsSeen(t *testing.T) {
 		n.start()
 		g.ticks(1)
 	}
+	// It comes back damaged, is rebuilt, and then its disk is that of when it was lost.
+	setBack := func(g *group) {
+		comeBackDamaged(g)
+		n := g.node(3)
+		copied := n.disk
+		g.ticks(9)
+		n.crash()
+		n.breakPromises()
+		copied.acted, copied.broken = n.disk.acted, n.disk.broken
+		n.disk = copied
+		n.start()
+		g.ticks(9)
+	}
+	firstIsLast := func(e Event) Event {
+		if r, ok := e.(Received); ok {
+			if last, ok := r.Message.(LastID); ok {
+				last.Replica = replica.FirstID(3)
+				return Received{From: r.From, Message: last}
+			}
+		}
+		return e
+	}
 	for name, c := range map[string]struct {
 		steps  []func(*group)
 		bypass func(Event) Event
@@ -46,15 +68,11 @@ func TestBrokenPromiseIsSeen(t *testing.T) {
 		},
 		"a new folder waits for the last id that was given": {
 			steps: []func(*group){comeBackEmpty, comeBackEmpty}, acts: "4",
-			bypass: func(e Event) Event {
-				if r, ok := e.(Received); ok {
-					if last, ok := r.Message.(LastID); ok {
-						last.Replica = replica.FirstID(3)
-						return Received{From: r.From, Message: last}
-					}
-				}
-				return e
-			},
+			bypass: firstIsLast,
+		},
+		"a lost replica waits for it too": {
+			steps: []func(*group){setBack}, acts: "4",
+			bypass: firstIsLast,
 		},
 		"a damaged store is not trusted": {
 			steps: []func(*group){comeBackDamaged}, acts: "3",
