@@ -60,6 +60,7 @@ func port(t *testing.T) *httptest.Server {
 	moving.Name, moving.Operation, moving.FailoverPhase = "ledger", "a planned failover to southcentralus", admin.FailoverClosing
 	answer("GET /v1/accounts", 200, admin.AccountList{Accounts: []admin.AccountInfo{local, moving, account}})
 	answer("GET /v1/accounts/pictures", 200, account)
+	answer("GET /v1/accounts/"+string(local.Name), 200, local)
 	answer("POST /v1/accounts/pictures/update", 200, admin.AccountUpdated{AccountInfo: account})
 	waits := local
 	waits.Operation = "the change to LRS: the other location has not deleted its copy yet"
@@ -243,6 +244,9 @@ func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
 		"status":                    "status",
+		"check":                     "check",
+		"check-json":                "check --output json",
+		"help-check":                "check --help",
 		"events":                    "events",
 		"events-json":               "events --output json",
 		"lag":                       "lag pictures",
@@ -260,6 +264,8 @@ func TestGolden(t *testing.T) {
 		"help-verify":               "verify --help",
 		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
 		"account-update":            "account update pictures --redundancy RA-GRS",
+		"account-update-lrs":        "account update pictures --redundancy LRS",
+		"account-update-lrs-yes":    "account update pictures --redundancy standard_lrs --yes",
 		"account-update-behind":     "account update abc --redundancy LRS",
 		"account-update-json":       "account update pictures --redundancy RA-GRS -o json",
 		"help-account-update":       "account update --help",

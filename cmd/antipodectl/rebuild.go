@@ -88,12 +88,7 @@ func (t *tool) rebuild(ctx context.Context, name geo.Account, in admin.UpdateAcc
 	if err != nil {
 		return out, err
 	}
-	if a.Secondary != "" {
-		alone, err := t.client.CopyAlone(ctx, a.Secondary, admin.AloneQuery{Account: name})
-		if out.Alone = &alone; err != nil {
-			out.Alone, out.Unknown = nil, err.Error()
-		}
-	}
+	t.aloneIn(ctx, a, &out)
 	out.AccountUpdated, err = t.client.UpdateAccount(ctx, name, in)
 	var refused *admin.Error
 	switch {
@@ -107,13 +102,36 @@ func (t *tool) rebuild(ctx context.Context, name geo.Account, in admin.UpdateAcc
 	return out, nil
 }
 
+// aloneIn counts what only the copy of an account has, if there is one.
+func (t *tool) aloneIn(ctx context.Context, a admin.AccountInfo, out *rebuilt) {
+	if a.Secondary == "" {
+		return
+	}
+	alone, err := t.client.CopyAlone(ctx, a.Secondary, admin.AloneQuery{Account: a.Name})
+	if out.Alone = &alone; err != nil {
+		out.Alone, out.Unknown = nil, err.Error()
+	}
+}
+
 // refusesRebuild reports whether an error is a refusal that --force passes over.
 func refusesRebuild(code string) bool {
 	return code == admin.CodeSecondaryAhead || code == admin.CodeClocks || code == admin.CodeOtherAway
 }
 
 func writeRebuilt(w io.Writer, r rebuilt) {
-	kept, at := "would be", r.Secondary
+	writeAlone(w, r, r.Secondary)
+	if r.Begun {
+		writeUpdated(w, r.AccountUpdated)
+	} else if r.Refused == "" {
+		_, _ = fmt.Fprintln(w, nothingChanged)
+	}
+}
+
+const nothingChanged = "nothing was changed: --yes begins it"
+
+// writeAlone says what only the copy at a location has, and where that is kept.
+func writeAlone(w io.Writer, r rebuilt, at geo.Location) {
+	kept := "would be"
 	if r.Begun {
 		kept = "are"
 	}
@@ -134,10 +152,5 @@ func writeRebuilt(w io.Writer, r rebuilt) {
 			_, _ = fmt.Fprintf(w, "not all is compared: %s\n", a.Reason)
 		}
 		_, _ = fmt.Fprintf(w, "they %s kept in the lost-and-found there before the copy is deleted: antipodectl fork found list %s --account %s\n", kept, at, r.Name)
-	}
-	if r.Begun {
-		writeUpdated(w, r.AccountUpdated)
-	} else if r.Refused == "" {
-		_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
 	}
 }

@@ -115,7 +115,8 @@ const rootLong = `antipodectl operates an Antipode deployment: it shows how loca
 manages accounts, and moves them from one location to the other.
 
 First, when an alarm wakes you:
-  antipodectl status                  what does not do well, and how far each secondary is
+  antipodectl check                   what is wrong, worst first, and what to do
+  antipodectl status                  every node and range, and how far each secondary is
   antipodectl why ACCOUNT             what holds the Last Sync Time of an account back
   antipodectl failover plan ACCOUNT   what a failover would do now, and what blocks it
 docs/runbooks has a page for each alarm.`
@@ -159,7 +160,7 @@ func (t *tool) root() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Accounts:", []*cobra.Command{t.accountCommand()}},
-		{"Replication:", []*cobra.Command{t.statusCommand(), t.whyCommand(), t.lagCommand(), t.verifyCommand(), t.forkCommand()}},
+		{"Replication:", []*cobra.Command{t.checkCommand(), t.statusCommand(), t.whyCommand(), t.lagCommand(), t.verifyCommand(), t.forkCommand()}},
 		{"Failover:", []*cobra.Command{t.failoverCommand(), t.lostCommand(), t.drillCommand()}},
 		{"Nodes and ranges:", []*cobra.Command{
 			t.eventsCommand(), t.nodeCommand(), t.locationCommand(), t.rangeCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand(),
