@@ -171,6 +171,9 @@ func writePlanState(w io.Writer, p failoverPlan) {
 		if s.LagRecords != nil {
 			behind = fmt.Sprintf("%d records not there", *s.LagRecords)
 		}
+		if s.AtLeast && s.LagRecords != nil {
+			behind = fmt.Sprintf("at least %s; what %s has committed since it was heard of is not known", behind, p.From)
+		}
 		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, statusOf(s), behind)
 	}
 }
@@ -217,7 +220,7 @@ account. Those that do not move are tried three times. It shows how many have mo
 		if dry || !yes {
 			err := t.print(plan, func(w io.Writer) {
 				writePlan(w, plan)
-				_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+				_, _ = fmt.Fprintln(w, nothingChanged)
 			})
 			return errors.Join(err, plan.refusal("a planned failover"))
 		}

@@ -69,7 +69,7 @@ func writeLag(w io.Writer, l admin.Lag) {
 		if s.Reason != "" {
 			status += ": " + s.Reason
 		}
-		rows = append(rows, []string{s.Service, status, instantOrUnknown(s.LastSyncTime), spanOrUnknown(s.LagSeconds), countOrUnknown(s.LagRecords)})
+		rows = append(rows, []string{s.Service, status, instantOrUnknown(s.LastSyncTime), spanOrUnknown(s.LagSeconds), behind(s)})
 	}
 	table(w, rows)
 	_, _ = fmt.Fprintln(w)
@@ -99,6 +99,14 @@ func writeUnasked(w io.Writer, silent []admin.SilentLocation) {
 	for _, s := range silent {
 		_, _ = fmt.Fprintf(w, "%s could not be asked: %s\n", s.Location, s.Reason)
 	}
+}
+
+// behind is how many records a service lacks, as far as that is known.
+func behind(s admin.ServiceLag) string {
+	if s.AtLeast && s.LagRecords != nil {
+		return "at least " + countOrUnknown(s.LagRecords)
+	}
+	return countOrUnknown(s.LagRecords)
 }
 
 func instantOrUnknown(t admin.Time) string {

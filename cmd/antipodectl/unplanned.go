@@ -78,8 +78,11 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 			}
 			err = t.print(out, func(w io.Writer) {
 				writeLoss(w, out)
+				if out.FailoverPhase == "" && out.Primary != to && t.mayPlan(ctx, name) {
+					_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", out.Primary, name)
+				}
 				if out.Refused == "" {
-					_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+					_, _ = fmt.Fprintln(w, nothingChanged)
 				}
 			})
 			return errors.Join(err, refusalOf(out))
@@ -96,6 +99,12 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 	c.Flags().BoolVar(&part, "accept-part", false, "also where a recovery with loss has left a part of the copy")
 	whole.add(c)
 	return c
+}
+
+// mayPlan reports whether a planned failover of an account would begin now.
+func (t *tool) mayPlan(ctx context.Context, name geo.Account) bool {
+	plan, err := t.planFailover(ctx, name)
+	return err == nil && len(plan.Blocked) == 0
 }
 
 // refusalOf is why a location would refuse an unplanned failover, nil if it would not.

@@ -64,9 +64,13 @@ func (e ends) service(service string, streams []wire.StreamLag) wire.ServiceLag 
 		sum += *st.LagRecords
 	}
 	for _, r := range e.receiver.Ranges {
-		if (r.Service == service || r.Service == geo.Catalog.String()) && r.Receiver == nil && e.sourceOf(r.Range) == nil {
+		if r.Service != service && r.Service != geo.Catalog.String() || e.sourceOf(r.Range) != nil {
+			continue
+		}
+		if r.Receiver == nil {
 			return out // What it holds is not known.
 		}
+		out.AtLeast = true
 	}
 	out.LagRecords = &sum
 	return out
