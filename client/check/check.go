@@ -37,7 +37,7 @@ const Late = time.Minute
 func Status(s admin.Status) []Finding {
 	f := findings{status: s, down: map[geo.Location]bool{}}
 	for _, l := range s.Locations {
-		f.down[l.Name] = isDown(l)
+		f.down[l.Name] = Down(l)
 	}
 	for _, l := range s.Locations {
 		f.location(l)
@@ -68,8 +68,8 @@ func (f *findings) add(s Severity, next, what string, args ...any) {
 	f.list = append(f.list, Finding{s, fmt.Sprintf(what, args...), next})
 }
 
-// isDown reports whether no node of a location serves.
-func isDown(l admin.Location) bool {
+// Down reports whether no node of a location serves, as far as the status shows.
+func Down(l admin.Location) bool {
 	return !slices.ContainsFunc(l.Nodes, func(n admin.Node) bool { return n.State == admin.Running || n.State == admin.Starting })
 }
 

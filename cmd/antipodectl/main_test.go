@@ -244,6 +244,9 @@ func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
 		"status":                    "status",
+		"status-all":                "status --all",
+		"status-account":            "status --account devstoreaccount1",
+		"status-account-missing":    "status --account nobody",
 		"check":                     "check",
 		"check-json":                "check --output json",
 		"help-check":                "check --help",
@@ -367,7 +370,7 @@ func TestGolden(t *testing.T) {
 func TestNodeAlarms(t *testing.T) {
 	write := func(streams map[string]uint64, nodes ...admin.Node) string {
 		var b strings.Builder
-		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south"}}})
+		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south"}}}, statusView{})
 		return b.String()
 	}
 	require.Contains(t, write(nil, admin.Node{Name: "north-1", State: admin.Running}, admin.Node{Name: "north-2", State: admin.Stopped}), "alarms   none\n\n")

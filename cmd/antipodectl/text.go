@@ -25,8 +25,15 @@ func table(w io.Writer, rows [][]string) {
 	_ = tw.Flush() // The writers are string builders.
 }
 
+// Headers of the tables of nodes and ranges.
+var (
+	nodeHeader  = []string{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}
+	rangeHeader = []string{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"}
+)
+
 // writeStatus writes the status for people.
-func writeStatus(w io.Writer, s admin.Status) {
+func writeStatus(w io.Writer, s admin.Status, v statusView) {
+	writeVerdict(w, s)
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
@@ -58,9 +65,24 @@ func writeStatus(w io.Writer, s admin.Status) {
 		}
 	}
 
+	if v.all {
+		writeTables(w, s)
+	} else {
+		writeSummary(w, s)
+	}
+	_, _ = fmt.Fprintln(w)
+	if v.all || v.account != "" {
+		writeSync(w, s.Accounts)
+	} else {
+		writeAccounts(w, s)
+	}
+	writeUnderWay(w, s.Accounts)
+}
+
+// writeTables writes all locations, nodes and ranges.
+func writeTables(w io.Writer, s admin.Status) {
 	locations := [][]string{{"LOCATION", "STATE", "LEVEL", "ROLE"}}
-	nodes := [][]string{{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}}
-	ranges := [][]string{{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"}}
+	nodes, ranges := [][]string{nodeHeader}, [][]string{rangeHeader}
 	for _, l := range s.Locations {
 		locations = append(locations, []string{string(l.Name), string(l.State), level(l), l.Role})
 		for _, n := range l.Nodes {
@@ -74,8 +96,6 @@ func writeStatus(w io.Writer, s admin.Status) {
 		_, _ = fmt.Fprintln(w)
 		table(w, t)
 	}
-	_, _ = fmt.Fprintln(w)
-	writeSync(w, s.Accounts)
 }
 
 // level is the feature level of a location, and what all its nodes know if that is more.
@@ -188,10 +208,14 @@ func writeSync(w io.Writer, accounts []admin.AccountStatus) {
 		}
 	}
 	if len(accounts) == 0 {
-		_, _ = fmt.Fprintln(w, "no accounts: make one with antipodectl account create NAME --location LOCATION")
+		_, _ = fmt.Fprintln(w, noAccounts)
 		return
 	}
 	table(w, rows)
+}
+
+// writeUnderWay writes the operations and bootstraps of accounts.
+func writeUnderWay(w io.Writer, accounts []admin.AccountStatus) {
 	under := make([]admin.Account, 0, len(accounts))
 	for _, a := range accounts {
 		under = append(under, a.Account)
