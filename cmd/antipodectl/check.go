@@ -17,8 +17,8 @@ const exitWarnings = 3
 
 // checked is what check prints as JSON.
 type checked struct {
-	// Verdict is "well", "warning" or "critical".
-	Verdict  string          `json:"verdict"`
+	// Health is "well", "warning" or "critical".
+	Health  string          `json:"health"`
 	Findings []check.Finding `json:"findings"`
 }
 
@@ -42,10 +42,10 @@ warnings alone.`,
 			if err != nil {
 				return err
 			}
-			out := checked{Verdict: "well", Findings: check.Status(s)}
+			out := checked{Health: "well", Findings: check.Status(s)}
 			worst := check.Worst(out.Findings)
 			if worst != "" {
-				out.Verdict = string(worst)
+				out.Health = string(worst)
 			}
 			if err := t.print(out, func(w io.Writer) { writeChecked(w, s, out) }); err != nil {
 				return err

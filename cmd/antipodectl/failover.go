@@ -172,7 +172,7 @@ func writePlanState(w io.Writer, p failoverPlan) {
 			behind = fmt.Sprintf("%d records not there", *s.LagRecords)
 		}
 		if s.AtLeast && s.LagRecords != nil {
-			behind = fmt.Sprintf("at least %s; what %s has committed since it was heard of is not known", behind, p.From)
+			behind = fmt.Sprintf("at least %s; what %s has committed since it last answered is not known", behind, p.From)
 		}
 		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, statusOf(s), behind)
 	}

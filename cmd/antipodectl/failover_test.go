@@ -28,7 +28,7 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 	defer srv.Close()
 	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
 	require.Contains(t, out, "blob       in a state that is not known, how far is not known\n")
-	require.Contains(t, out, "table      live, at least 0 records not there; what north has committed since it was heard of is not known\n")
+	require.Contains(t, out, "table      live, at least 0 records not there; what north has committed since it last answered is not known\n")
 	require.Contains(t, out, "blocked    the blob service is in a state that is not known there\n")
 }
 

@@ -24,7 +24,7 @@ func (t *tool) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show locations, nodes, ranges, backlog and Last Sync Time",
-		Long: `status shows the verdict of antipodectl check, a row for each location, the nodes and ranges
+		Long: `status shows the health of antipodectl check, a row for each location, the nodes and ranges
 that are not well, and how far the secondaries of the accounts are that are worst off.
 --all shows every node, each range with its leader, in-sync replicas and backlog, and every
 account with its services; --account NAME that account with them.

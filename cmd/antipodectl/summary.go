@@ -23,8 +23,8 @@ type statusView struct {
 // calmMost is how many accounts are shown of those that are well.
 const calmMost = 5
 
-// writeVerdict is the first line of a status.
-func writeVerdict(w io.Writer, s admin.Status) {
+// writeHealth is the first line of a status.
+func writeHealth(w io.Writer, s admin.Status) {
 	n := map[check.Severity]int{}
 	for _, f := range check.Status(s) {
 		n[f.Severity]++
@@ -32,13 +32,13 @@ func writeVerdict(w io.Writer, s admin.Status) {
 	critical, warnings := n[check.Critical], n[check.Warning]
 	switch {
 	case critical > 0 && warnings > 0:
-		_, _ = fmt.Fprintf(w, "verdict  %d critical, and %d to look at: antipodectl check\n", critical, warnings)
+		_, _ = fmt.Fprintf(w, "health   %d critical, and %d to look at: antipodectl check\n", critical, warnings)
 	case critical > 0:
-		_, _ = fmt.Fprintf(w, "verdict  %d critical: antipodectl check\n", critical)
+		_, _ = fmt.Fprintf(w, "health   %d critical: antipodectl check\n", critical)
 	case warnings > 0:
-		_, _ = fmt.Fprintf(w, "verdict  %d to look at: antipodectl check\n", warnings)
+		_, _ = fmt.Fprintf(w, "health   %d to look at: antipodectl check\n", warnings)
 	default:
-		_, _ = fmt.Fprintln(w, "verdict  all is well")
+		_, _ = fmt.Fprintln(w, "health   all is well")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestStatusFitsAScreen(t *testing.T) {
 		for _, line := range lines {
 			require.LessOrEqual(t, len(line), 80, line)
 		}
-		require.Equal(t, "verdict  all is well", lines[0])
+		require.Equal(t, "health   all is well", lines[0])
 	}
 	lines := summary(manyAccounts(61))
 	require.Equal(t, "and 56 more that are well, 0.550s behind at most: antipodectl status --all", lines[len(lines)-1])
@@ -76,7 +76,7 @@ func TestStatusHasTheWorstFirst(t *testing.T) {
 		s.Locations[0].Ranges[i].LeaderView = nil
 	}
 	lines := summary(s)
-	require.Equal(t, "verdict  3 critical: antipodectl check", lines[0])
+	require.Equal(t, "health   3 critical: antipodectl check", lines[0])
 	var rows []string
 	for _, line := range lines {
 		if strings.HasPrefix(line, "account") || strings.HasPrefix(line, "northcentralus  no leaders  3 of 3  0 of 4   0 of 12") {

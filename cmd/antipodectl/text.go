@@ -33,7 +33,7 @@ var (
 
 // writeStatus writes the status for people.
 func writeStatus(w io.Writer, s admin.Status, v statusView) {
-	writeVerdict(w, s)
+	writeHealth(w, s)
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
