@@ -18,7 +18,7 @@ const exitWarnings = 3
 // checked is what check prints as JSON.
 type checked struct {
 	// Health is "well", "warning" or "critical".
-	Health  string          `json:"health"`
+	Health   string          `json:"health"`
 	Findings []check.Finding `json:"findings"`
 }
 
