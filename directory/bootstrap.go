@@ -11,7 +11,6 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
-	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
@@ -23,7 +22,6 @@ import (
 //	  ──the gates of the other ranges; what the outboxes hold of former epochs is dropped──>
 //	  ──Prepare: the other location deletes what it has of the account, and opens the gates of the epoch──>
 //	copying: all gates have numbers
-//	  ──containers that the catalog does not have are closed: see forgotten.go──>
 //	  ──a count of the account's rows in all ranges: see count.go──>
 //	  ──the images of all ranges──>
 //	imaged: that of the catalog ends with what it has committed by now
@@ -48,9 +46,6 @@ type Images interface {
 	// StepImage commits the next step of the image of an account in a range. It takes about bytesMax
 	// bytes at most, payload included, but one row at least; 0 is no bound but its own.
 	StepImage(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, bytesMax uint64) (ranges.ImageStep, error)
-	// CloseGeneration commits that a container takes no more changes, in all ranges of the account in its service (R8). An
-	// image leaves its rows out.
-	CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error
 	// Rewind numbers rows of an account once more, as they are in the range. bytes are those of the rows, payload included. It
 	// ends once these are bytesMax, if that is not 0; done is how many rows it has numbered.
 	Rewind(ctx context.Context, d route.Range, a geo.Account, e geo.Epoch, keys [][]byte, bytesMax uint64) (done int, bytes uint64, err error)

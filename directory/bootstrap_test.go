@@ -49,9 +49,7 @@ type images struct {
 	// counted are the totals that the images began with, and begun their order.
 	counted map[geo.Service]change.ImageSize
 	begun   []geo.Service
-	// closed are the containers of which a generation was closed.
-	closed []string
-	refuse error
+	refuse  error
 	// rewind, if it is set, is Rewind.
 	rewind func(s geo.Service, rows [][]byte, bytesMax uint64) (int, uint64, error)
 	// stepErr is the error of each step.
@@ -80,11 +78,6 @@ func (i *images) BeginImage(_ context.Context, d route.Range, _ geo.Account, _ g
 	}
 	i.counted[d.Service] = counted
 	i.begun = append(i.begun, d.Service)
-	return nil
-}
-
-func (i *images) CloseGeneration(_ context.Context, _ geo.Service, _ geo.Account, container string, _ keys.Generation) error {
-	i.closed = append(i.closed, container)
 	return nil
 }
 

@@ -50,8 +50,6 @@ type counts struct {
 type counting struct {
 	epoch geo.Epoch
 	left  []route.Range
-	// closed: the generations that the catalog does not have are closed.
-	closed bool
 	// from is the next key in the first range of left, nil for its first one; sum is what is in front of it.
 	from []byte
 	sum  change.ImageSize
@@ -110,12 +108,6 @@ func (d *Directory) count(ctx context.Context, a catalog.Account) (again time.Du
 		return bootstrapWaits, nil
 	}
 	defer d.counts.giveBack(a.Name, have)
-	if !have.closed {
-		if err := d.closeForgotten(ctx, a.Name); err != nil {
-			return 0, err
-		}
-		have.closed = true
-	}
 	for steps := 0; len(have.left) > 0; {
 		if steps++; steps > countStepsMax {
 			return countPause, nil

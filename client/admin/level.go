@@ -28,7 +28,8 @@ type Finalize struct {
 
 // Finalized is its answer.
 type Finalized struct {
-	// Level is what all locations are at now; Raised reports whether any was below.
+	// Level is what all locations are at now. Raised reports whether any was seen below; a node that answers may not have
+	// applied a level yet that was raised moments ago, and raising it again changes nothing.
 	Level     uint32         `json:"level"`
 	Raised    bool           `json:"raised"`
 	Locations []geo.Location `json:"locations"`

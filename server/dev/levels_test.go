@@ -3,6 +3,7 @@ package dev
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +19,13 @@ func TestFinalizeNew(t *testing.T) {
 	c := startAdjusted(t, nil)
 	levels := func(want feature.Level) {
 		t.Helper()
-		s, err := c.admin.Status(t.Context())
-		require.NoError(t, err)
-		for _, l := range s.Locations {
-			require.Equal(t, &wire.Levels{Floor: uint32(want), Active: uint32(want)}, l.Levels)
-		}
+		eventually(t, "the node that answers has applied them", func() bool {
+			s, err := c.admin.Status(t.Context())
+			require.NoError(t, err)
+			return !slices.ContainsFunc(s.Locations, func(l wire.Location) bool {
+				return l.Levels == nil || *l.Levels != wire.Levels{Floor: uint32(want), Active: uint32(want)}
+			})
+		})
 	}
 	c.made = false
 	require.NoError(t, c.FinalizeNew(t.Context()))

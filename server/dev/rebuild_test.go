@@ -81,46 +81,11 @@ func TestR17RebuildOfAHealthyCopyKeepsNothing(t *testing.T) {
 	require.Empty(t, page.Rows)
 }
 
-// R17: while the secondary does not answer, a rebuild is refused: whether its copy has what the primary lacks is not known.
-// Forced, it begins, and goes on once the secondary is back.
-func TestR17RebuildAsksTheSecondary(t *testing.T) {
-	t.Parallel()
-	c := startFaulty(t)
-	fill(t, c, "northacct")
-	c.link.Cut()
-	for _, dry := range []bool{true, false} {
-		_, err := adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Rebuild: true, DryRun: dry})
-		var refused *wire.Error
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, wire.CodeOtherAway, refused.Code)
-		require.Contains(t, refused.Message, "does not answer")
-		require.Contains(t, refused.Message, "account rebuild northacct --force northacct")
-	}
-	a, err := adminClient(t, c).Account(t.Context(), "northacct")
-	require.NoError(t, err)
-	require.Empty(t, a.Operation, "nothing was changed")
-	_, err = adminClient(t, c).UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Rebuild: true, Force: "northacct"})
-	require.NoError(t, err)
-	c.link.Heal()
-	requireCopied(t, c, "northacct")
-}
-
 // R17: the primary was recovered with loss, its catalog too, and the secondary alone has containers, with what is in them. A
 // rebuild names the failover that keeps all of it. Forced, the containers and all of their rows are in the lost-and-found of
 // the secondary, with the payload of blobs.
 func TestR17ForkOfTheCatalogIsKept(t *testing.T) {
-	for name, lost := range map[string][]geo.Service{
-		"all ranges lost something": {geo.Catalog, geo.Table, geo.Blob, geo.Queue},
-		"the catalog alone did":     {geo.Catalog},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			testForkOfTheCatalog(t, lost)
-		})
-	}
-}
-
-func testForkOfTheCatalog(t *testing.T, lost []geo.Service) {
+	t.Parallel()
 	c := startAdjusted(t, func(o *location.Options) {
 		o.WrapPublisher = func(p bus.Publisher) bus.Publisher { return p }
 	})
@@ -148,7 +113,7 @@ func testForkOfTheCatalog(t *testing.T, lost []geo.Service) {
 		}
 	}
 	require.NoError(t, c.admin.StartNode(t.Context(), North, left))
-	for _, s := range lost {
+	for _, s := range append([]geo.Service{geo.Catalog}, geo.Services[:]...) {
 		eventually(t, "the range is re-formed", func() bool {
 			_, err := c.admin.RecoverRange(t.Context(), North, geo.FirstRange(s), lossAccepted)
 			return err == nil

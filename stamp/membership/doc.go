@@ -48,9 +48,7 @@
 // The new id must be one under which the node never took part. A node whose folder is gone does
 // not know which those are: it may have been rebuilt before, and its newest id may still be a
 // member, to which the leader speaks. So it accepts no message until the leader has reported,
-// after a round that confirms that it leads, which id was given last: those above are new. A node whose
-// folder was set back to before it was rebuilt has a former id: a peer that knows the later one names it
-// (LogMark), and the replica is lost under that.
+// after a round that confirms that it leads, which id was given last: those above are new.
 //
 // Removal and the rest are committed by a quorum of the trusted replicas. Without one nothing
 // changes, and the range answers 503 until an operator re-forms it from one replica.

@@ -242,9 +242,6 @@ func (m *Machine) receive(e Received) []Effect {
 	case DurableIndex:
 		return []Effect{Deliver{}}
 	case LogMark:
-		if msg.In == 0 && msg.Replica > m.id.Replica {
-			return m.outdated(msg, e.From)
-		}
 		if m.id.Phase == Member {
 			return []Effect{Deliver{}}
 		}
@@ -348,20 +345,6 @@ func (m *Machine) retire(by replica.Recovery) []Effect {
 	return append(out, Report{Kind: ReplicaLost, Node: m.o.Node, Replica: was, Reason: why.Error()})
 }
 
-// outdated takes the replica out where another node knows of a later one here: its id became durable before it took part, so
-// the folder is an older copy of itself. It is lost under the later id, which it must not be rebuilt under. Without an index
-// the later one may not have begun: a replica that is lost, or missed a recovery, is then about to become it.
-func (m *Machine) outdated(later LogMark, by geo.NodeID) []Effect {
-	was, p := m.id.Replica, m.id.Phase
-	next := later.Index == 0 && (p == Lost || replica.RecoveryOf(later.Replica) != m.Recovery())
-	if p != Member && p != Lost || next {
-		return nil
-	}
-	why := fmt.Errorf("%w: node %d knows replica %d here, which came after %d: its disk was set back", replica.ErrLost, by, later.Replica, was)
-	out := []Effect{m.become(Lost, later.Replica), Lose{why}, m.forgetGroup()}
-	return append(out, Report{Kind: ReplicaLost, Node: m.o.Node, Replica: later.Replica, Reason: why.Error()})
-}
-
 // forgetGroup drops what the node knew of a configuration that is no more.
 func (m *Machine) forgetGroup() Effect {
 	m.members = nil
@@ -396,4 +379,22 @@ func (m *Machine) reformed() []Effect {
 		return nil
 	}
 	return []Effect{m.become(Member, m.id.Replica), ReportReformed{}, m.forgetGroup(), Reopen{}}
+}
+
+// others are the nodes of the range beside this one.
+func (m *Machine) others() []geo.NodeID {
+	var out []geo.NodeID
+	for _, p := range m.o.Nodes {
+		if p != m.o.Node {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (m *Machine) toOthers(msg Message) (out []Effect) {
+	for _, p := range m.others() {
+		out = append(out, Send{p, msg})
+	}
+	return out
 }

@@ -32,44 +32,6 @@ func once(t *testing.T) replica.Recovery {
 	return r
 }
 
-// R4: a node presents an older copy of its folder, of before its replica became another one. Who knows the later one has it be
-// lost under that id. What may not have begun yet shows nothing: a lost replica, or one that missed a recovery, is about to
-// become it.
-func TestR4OutdatedReplica(t *testing.T) {
-	later := once(t).None() + 3
-	for name, c := range map[string]struct {
-		phase Phase
-		mark  LogMark
-		lost  geo.ReplicaID
-	}{
-		"of an id":                      {Member, LogMark{Replica: 4}, 4},
-		"of a mark":                     {Member, LogMark{Replica: 4, Index: 9, Term: 2}, 4},
-		"of a mark after a recovery":    {Member, LogMark{Replica: later, Index: 9, Term: 2}, later},
-		"lost, of a mark":               {Lost, LogMark{Replica: 4, Index: 9, Term: 2}, 4},
-		"of an earlier one":             {Member, LogMark{Replica: 2}, 0},
-		"lost, and to become it":        {Lost, LogMark{Replica: 4}, 0},
-		"to become it after a recovery": {Member, LogMark{Replica: later}, 0},
-		"the sender's own":              {Member, LogMark{Replica: 4, Index: 9, Term: 2, In: 2}, 0},
-		"rebuilding":                    {Rebuilding, LogMark{Replica: 4, Index: 9, Term: 2}, 0},
-		"forgotten":                     {Forgotten, LogMark{Replica: 4, Index: 9, Term: 2}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := machine(c.phase, 3)
-			out := m.Step(Received{2, c.mark})
-			if c.lost == 0 {
-				require.NotContains(t, fmt.Sprint(out), "set back")
-				require.Equal(t, c.phase, m.Identity().Phase)
-				require.EqualValues(t, 3, m.Identity().Replica)
-				return
-			}
-			require.Equal(t, saved(Lost, c.lost), out[0])
-			require.ErrorIs(t, out[1].(Lose).Reason, replica.ErrLost)
-			require.Contains(t, out, Report{ReplicaLost, 1, c.lost, out[1].(Lose).Reason.Error()})
-			require.Equal(t, Lost, m.Identity().Phase)
-		})
-	}
-}
-
 // Each transition of the diagram in the package text, and what a restart in it continues.
 func TestTransitions(t *testing.T) {
 	lost := errors.New("the log ends early")

@@ -106,18 +106,12 @@ func (k *Marks) Manage(id geo.RangeID, rep *replica.Replica, due, again bool, se
 	}
 }
 
-// recall sends a node what is remembered of its replica: at least which one it is, since the disk there may be set back to
-// before it (Machine.outdated).
+// recall sends a node what is remembered of its replica.
 func (k *Marks) recall(id geo.RangeID, rep *replica.Replica, to geo.NodeID, send func(geo.NodeID, Message)) {
-	m, ok := rep.Members().On(to)
-	if !ok || m.ID == rep.ID() {
-		return
+	m, _ := rep.Members().On(to)
+	if mark, ok := k.of[markOf{id, to}]; ok && mark.Replica == m.ID && m.ID != rep.ID() {
+		send(to, mark)
 	}
-	mark := k.of[markOf{id, to}]
-	if mark.Replica != m.ID {
-		mark = LogMark{Replica: m.ID}
-	}
-	send(to, mark)
 }
 
 // Receive takes a message of another node about a range: a mark, or the question of one without a leader.

@@ -82,8 +82,7 @@ func (d DurableIndex) Of(members replica.Members, on geo.NodeID) uint64 {
 }
 
 // LogMark is an entry up to which a replica has persisted its log, and which is committed: that of the sender, or that of
-// the receiver, which the sender remembers (see Marks); with Index zero it says only which replica that is. Nodes of earlier
-// versions pass it over.
+// the receiver, which the sender remembers (see Marks). Nodes of earlier versions pass it over.
 type LogMark struct {
 	Replica     geo.ReplicaID
 	Index, Term uint64

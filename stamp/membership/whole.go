@@ -22,21 +22,3 @@ func (m *Machine) OthersWhole(members replica.Members, active func(geo.NodeID) b
 	}
 	return true
 }
-
-// others are the nodes of the range beside this one.
-func (m *Machine) others() []geo.NodeID {
-	var out []geo.NodeID
-	for _, p := range m.o.Nodes {
-		if p != m.o.Node {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func (m *Machine) toOthers(msg Message) (out []Effect) {
-	for _, p := range m.others() {
-		out = append(out, Send{p, msg})
-	}
-	return out
-}

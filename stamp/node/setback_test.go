@@ -154,41 +154,6 @@ func TestR4OneOfThreeSetBack(t *testing.T) {
 	require.ErrorIs(t, err, membership.ErrQuorum)
 }
 
-// R4: a node is rebuilt, and its disk is later set back to before that, alone or with another one. Its log and identity fit
-// each other, and nobody remembers a mark of its former replica. The others know the later one, so it is lost, under the id
-// of the later one: it is rebuilt under an id that is above both, or the range waits for an operator, who can recover it.
-func TestR4SetBackToBeforeARebuild(t *testing.T) {
-	for _, back := range [][]geo.NodeID{{2}, {1, 2}} {
-		t.Run(fmt.Sprint(back), func(t *testing.T) {
-			s, old := newSetBack(t)
-			require.NoError(t, s.Stop(2, false))
-			s.fss[2] = vfs.NewCrashableMem()
-			s.start(2)
-			require.Eventually(t, func() bool { return s.replicaOf(2) > 3 }, electionWait, time.Millisecond)
-			later := s.replicaOf(2)
-			s.remembers(3, back...)
-			s.stopAll()
-			for _, id := range back {
-				s.fss[id] = old[id]
-			}
-			for _, id := range s.Nodes() {
-				s.start(id)
-			}
-			if len(back) == 1 {
-				require.Eventually(t, func() bool { return s.replicaOf(2) > later }, electionWait, time.Millisecond)
-				s.same()
-				s.requireRows(0, 40, "a")
-				return
-			}
-			s.requireLost(1, 2)
-			require.Equal(t, later, s.Node(2).Identity(testRange).Replica, "the id that it may have taken part under")
-			require.NoError(t, s.lost(3))
-			require.Zero(t, s.leader())
-			s.requireRecovers()
-		})
-	}
-}
-
 // A stamp is made again in folders that were emptied, but for what the nodes remember of their peers. No replica of it is
 // lost by marks of the former one, whose ids were the same.
 func TestR4MarksOfAFormerStamp(t *testing.T) {
