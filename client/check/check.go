@@ -42,6 +42,7 @@ func Status(s admin.Status) []Finding {
 	for _, l := range s.Locations {
 		f.location(l)
 	}
+	f.witness()
 	f.link()
 	f.accounts()
 	slices.SortStableFunc(f.list, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) }) // In this order by their names.
@@ -71,6 +72,11 @@ func (f *findings) add(s Severity, next, what string, args ...any) {
 // Down reports whether no node of a location serves, as far as the status shows.
 func Down(l admin.Location) bool {
 	return !slices.ContainsFunc(l.Nodes, func(n admin.Node) bool { return n.State == admin.Running || n.State == admin.Starting })
+}
+
+// Serves reports whether a location can serve clients: it is not down, and leads at least one of its ranges.
+func Serves(l admin.Location) bool {
+	return !Down(l) && (len(l.Ranges) == 0 || slices.ContainsFunc(l.Ranges, func(r admin.Range) bool { return r.LeaderView != nil }))
 }
 
 // location finds what is wrong with a location and its nodes.
@@ -112,10 +118,10 @@ func (f *findings) locationDown(l admin.Location) {
 func (f *findings) nodes(l admin.Location) {
 	var away, full, off []string
 	for _, n := range l.Nodes {
-		switch {
-		case n.State == admin.Failed:
+		switch n.State {
+		case admin.Failed:
 			f.add(Warning, "docs/runbooks/node-out-of-service.md", "%s is out of service: %s", n.Name, cmp.Or(n.OutOfService, "its log says why"))
-		case n.State == admin.Unreachable || n.State == admin.Stopped:
+		case admin.Unreachable, admin.Stopped:
 			away = append(away, n.Name)
 		}
 		if n.DiskFull {
@@ -179,29 +185,56 @@ func (f *findings) ranges(l admin.Location) {
 	}
 }
 
-// epochs finds a location that does not know whether it still is the primary.
+// epochs finds a location that does not know whether it still is the primary. The witness is found by itself.
 func (f *findings) epochs(l admin.Location) {
 	e := l.Epochs
 	if e == nil {
 		return
 	}
-	asked, page := "the other location", "docs/runbooks/epochs-unconfirmed.md"
-	if e.Witness {
-		asked, page = "the witness", "docs/runbooks/witness.md"
-	}
-	why := asked + " does not answer"
-	if e.Waiting != "" {
-		why += " (" + e.Waiting + ")"
-	}
-	switch {
-	case !e.Confirmed:
-		f.add(Critical, page, "%s refuses writes of accounts that have a copy: %s", l.Name, why)
-	case e.Waiting != "" && e.Witness:
-		f.add(Warning, page, "%s goes on by a lease: %s", l.Name, why)
+	if !e.Confirmed && !unwitnessed(e) {
+		f.add(Critical, "docs/runbooks/epochs-unconfirmed.md", "%s refuses writes of accounts that have a copy: %s", l.Name, because("the other location does not answer", e.Waiting))
 	}
 	if n := len(e.Refused); n > 0 {
 		f.add(Warning, "antipodectl account list", "%s refuses writes of %s: the other location has become the primary", l.Name, count(n, "account"))
 	}
+}
+
+// witness finds a witness that does not answer: once, for both locations.
+func (f *findings) witness() {
+	var refuse, lease []string
+	why := ""
+	for _, l := range f.status.Locations {
+		e := l.Epochs
+		switch {
+		case f.down[l.Name] || e == nil || !unwitnessed(e):
+			continue
+		case e.Confirmed:
+			lease = append(lease, string(l.Name))
+		default:
+			refuse = append(refuse, string(l.Name))
+		}
+		why = cmp.Or(why, e.Waiting)
+	}
+	what, severity := because("the witness does not answer", why), Warning
+	if len(refuse) > 0 {
+		what, severity = fmt.Sprintf("%s: writes of accounts that have a copy are refused at %s", what, strings.Join(refuse, ", ")), Critical
+	}
+	if len(lease) > 0 {
+		what += fmt.Sprintf("; %s: a lease still holds", strings.Join(lease, ", "))
+	}
+	if len(refuse)+len(lease) > 0 {
+		f.add(severity, "docs/runbooks/witness.md", "%s", what)
+	}
+}
+
+// unwitnessed reports whether a location has a witness that gave it no lease last.
+func unwitnessed(e *admin.Epochs) bool { return e.Witness && (!e.Confirmed || e.Waiting != "") }
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + " (" + why + ")"
 }
 
 // link finds that an operator has cut or delayed the link.

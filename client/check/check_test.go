@@ -107,12 +107,20 @@ func TestStatus(t *testing.T) {
 				s.Locations[i].Warnings = []string{admin.WarnsOfEpochs + " at a location: writes are refused"}
 			}
 		}, []Finding{
-			{Critical, "north refuses writes of accounts that have a copy: the witness does not answer (connection refused)", "docs/runbooks/witness.md"},
-			{Critical, "south refuses writes of accounts that have a copy: the witness does not answer (connection refused)", "docs/runbooks/witness.md"},
+			{Critical, "the witness does not answer (connection refused): writes of accounts that have a copy are refused at north, south", "docs/runbooks/witness.md"},
+		}},
+		"the witness is dead, and one lease holds": {func(s *admin.Status) {
+			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
+			s.Locations[1].Epochs = &admin.Epochs{Witness: true, Waiting: "timeout"}
+		}, []Finding{
+			{Critical, "the witness does not answer (timeout): writes of accounts that have a copy are refused at south; north: a lease still holds", "docs/runbooks/witness.md"},
+		}},
+		"the other location does not answer": {func(s *admin.Status) { s.Locations[0].Epochs = &admin.Epochs{Waiting: "timeout"} }, []Finding{
+			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (timeout)", "docs/runbooks/epochs-unconfirmed.md"},
 		}},
 		"a lease goes on": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
-		}, []Finding{{Warning, "north goes on by a lease: the witness does not answer (timeout)", "docs/runbooks/witness.md"}}},
+		}, []Finding{{Warning, "the witness does not answer (timeout); north: a lease still holds", "docs/runbooks/witness.md"}}},
 		"epochs are passed": {func(s *admin.Status) { s.Locations[0].Epochs.Refused = make([]admin.RefusedEpoch, 1) }, []Finding{
 			{Warning, "north refuses writes of 1 account: the other location has become the primary", "antipodectl account list"},
 		}},

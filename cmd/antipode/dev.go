@@ -142,7 +142,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, Hosts: f.hosts, AdminHosts: f.adminHosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Version: version, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, Hosts: f.hosts, AdminHosts: f.adminHosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

@@ -234,7 +234,9 @@ func ctl(url string, args ...string) (code int, out, errOut string) {
 	env := func(name string) string {
 		return map[string]string{adminEnv: url, tokenEnv: "antipode-admin-" + strings.Repeat("0", 64)}[name]
 	}
-	code = run(context.Background(), args, env, &o, &e)
+	c := newTool(env, &o, &e)
+	c.now = func() time.Time { return time.Date(2026, 11, 21, 15, 4, 6, 0, time.UTC) }
+	code = c.run(context.Background(), args)
 	return code, o.String(), e.String()
 }
 
@@ -250,6 +252,9 @@ func TestGolden(t *testing.T) {
 		"check":                     "check",
 		"check-json":                "check --output json",
 		"help-check":                "check --help",
+		"nodes":                     "nodes",
+		"nodes-json":                "nodes --output json",
+		"help-nodes":                "nodes --help",
 		"events":                    "events",
 		"events-json":               "events --output json",
 		"lag":                       "lag pictures",

@@ -37,6 +37,10 @@ type tool struct {
 	after func(time.Duration) <-chan time.Time
 	// mono is the monotonic clock; tests replace it.
 	mono func() time.Duration
+	// now is the wall clock; tests replace it.
+	now func() time.Time
+	// colour: see coloured.
+	colour bool
 
 	adminURL  string
 	tokenFile string
@@ -64,7 +68,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 }
 
 func newTool(getenv func(string) string, out, errOut io.Writer) *tool {
-	return &tool{getenv: getenv, out: out, errOut: errOut, after: time.After, mono: clock.System{}.Mono}
+	return &tool{
+		getenv: getenv, out: out, errOut: errOut, after: time.After, mono: clock.System{}.Mono, now: clock.System{}.Now, colour: coloured(out, getenv),
+	}
 }
 
 func (t *tool) run(ctx context.Context, args []string) int {
@@ -163,7 +169,7 @@ func (t *tool) root() *cobra.Command {
 		{"Replication:", []*cobra.Command{t.checkCommand(), t.statusCommand(), t.whyCommand(), t.lagCommand(), t.verifyCommand(), t.forkCommand()}},
 		{"Failover:", []*cobra.Command{t.failoverCommand(), t.lostCommand(), t.drillCommand()}},
 		{"Nodes and ranges:", []*cobra.Command{
-			t.eventsCommand(), t.nodeCommand(), t.locationCommand(), t.rangeCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand(),
+			t.nodesCommand(), t.eventsCommand(), t.nodeCommand(), t.locationCommand(), t.rangeCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand(),
 		}},
 		{"Development:", []*cobra.Command{t.linkCommand()}},
 	} {
@@ -278,7 +284,7 @@ func (t *tool) print(doc any, text func(io.Writer)) error {
 	}
 	var b strings.Builder
 	text(&b)
-	return t.write([]byte(b.String()))
+	return t.write(t.paint(b.String()))
 }
 
 func (t *tool) write(b []byte) error {

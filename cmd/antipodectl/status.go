@@ -83,7 +83,7 @@ func (t *tool) status(ctx context.Context, view statusView) ([]byte, error) {
 	}
 	var out strings.Builder
 	writeStatus(&out, s, view)
-	return []byte(out.String()), nil
+	return t.paint(out.String()), nil
 }
 
 // watchStatus shows the status until ctx ends. A server that cannot be reached at

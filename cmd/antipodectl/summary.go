@@ -20,8 +20,11 @@ type statusView struct {
 	account geo.Account
 }
 
-// calmMost is how many accounts are shown of those that are well.
-const calmMost = 5
+// calmMost is how many accounts are shown of those that are well, troubledMost how many of the others.
+const (
+	calmMost     = 5
+	troubledMost = 10
+)
 
 // writeHealth is the first line of a status.
 func writeHealth(w io.Writer, s admin.Status) {
@@ -70,7 +73,15 @@ func writeSummary(w io.Writer, s admin.Status) {
 	}
 }
 
-// locationRow sums up a location. One that runs and leads no range serves nothing.
+// locationState is the state of a location. One that runs and leads no range serves nothing.
+func locationState(l admin.Location) string {
+	if l.State == admin.Running && !check.Serves(l) {
+		return "no leaders"
+	}
+	return string(l.State)
+}
+
+// locationRow sums up a location.
 func locationRow(l admin.Location) []string {
 	serves, led, inSync, voters := 0, 0, 0, 0
 	var backlog uint64
@@ -88,29 +99,22 @@ func locationRow(l admin.Location) []string {
 			oldest = max(oldest, v.BacklogAgeSeconds)
 		}
 	}
-	state := string(l.State)
-	if l.State == admin.Running && led == 0 && len(l.Ranges) > 0 {
-		state = "no leaders"
-	}
 	age := "-"
 	if backlog > 0 {
 		age = span(oldest)
 	}
 	of := func(n, all int) string { return fmt.Sprintf("%d of %d", n, all) }
-	return []string{string(l.Name), state, of(serves, len(l.Nodes)), of(led, len(l.Ranges)), of(inSync, voters), size(backlog), age, level(l)}
+	return []string{string(l.Name), locationState(l), of(serves, len(l.Nodes)), of(led, len(l.Ranges)), of(inSync, voters), size(backlog), age, level(l)}
 }
 
-// writeAccounts writes a row for each account, or for each of its services that do not do alike, worst first, and counts those
-// that are well past calmMost.
+// writeAccounts writes a row for each account, or for each of its services that do not do alike, worst first, and counts the
+// others past calmMost and troubledMost.
 func writeAccounts(w io.Writer, s admin.Status) {
 	if len(s.Accounts) == 0 {
 		_, _ = fmt.Fprintln(w, noAccounts)
 		return
 	}
-	down := map[geo.Location]bool{}
-	for _, l := range s.Locations {
-		down[l.Name] = check.Down(l)
-	}
+	down := notServing(s)
 	var all []accountRows
 	for _, a := range s.Accounts {
 		all = append(all, rowsOf(a, down))
@@ -118,23 +122,51 @@ func writeAccounts(w io.Writer, s admin.Status) {
 	slices.SortStableFunc(all, func(a, b accountRows) int {
 		return cmp.Or(cmp.Compare(b.trouble, a.trouble), cmp.Compare(b.lag, a.lag))
 	})
-	rows, calm, worst := [][]string{{"ACCOUNT", "PRIMARY", "SERVICE", "STATUS", "LAG"}}, 0, 0.0
+	rows, calm, troubled, worst := [][]string{{"ACCOUNT", "PRIMARY", "SERVICE", "STATUS", "LAG"}}, 0, 0, 0.0
 	for _, a := range all {
-		if a.trouble == 0 {
-			if calm++; calm > calmMost {
-				worst = max(worst, a.lag)
-				continue
-			}
+		of, most := &calm, calmMost
+		if a.trouble > 0 {
+			of, most = &troubled, troubledMost
+		} else if calm >= calmMost {
+			worst = max(worst, a.lag)
 		}
-		rows = append(rows, a.rows...)
+		if *of++; *of <= most {
+			rows = append(rows, a.rows...)
+		}
 	}
 	table(w, rows)
+	if troubled > troubledMost {
+		_, _ = fmt.Fprintf(w, "and %d more that are not well: antipodectl status --all\n", troubled-troubledMost)
+	}
 	if calm > calmMost {
 		_, _ = fmt.Fprintf(w, "and %d more that are well, %s behind at most: antipodectl status --all\n", calm-calmMost, span(worst))
 	}
 }
 
 const noAccounts = "no accounts: make one with antipodectl account create NAME --location LOCATION"
+
+// notServing has the locations that serve nothing.
+func notServing(s admin.Status) map[geo.Location]bool {
+	out := map[geo.Location]bool{}
+	for _, l := range s.Locations {
+		out[l.Name] = !check.Serves(l)
+	}
+	return out
+}
+
+// serviceStatus words the status of a service of an account. What was live is not, without its primary.
+func serviceStatus(s admin.ServiceStatus, primaryDown bool) string {
+	text := string(s.Status)
+	switch {
+	case primaryDown && s.Status == admin.Live:
+		return primaryNotServing
+	case s.Reason != "":
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+const primaryNotServing = "primary not serving"
 
 // accountRows are the rows of an account, and what they are sorted by.
 type accountRows struct {
@@ -156,16 +188,7 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 	case down[a.Primary]:
 		out.trouble = 2
 	}
-	status := func(s admin.ServiceStatus) string {
-		text := string(s.Status)
-		if s.Reason != "" {
-			text += ": " + s.Reason
-		}
-		if down[a.Primary] {
-			text += ", primary down"
-		}
-		return text
-	}
+	status := func(s admin.ServiceStatus) string { return serviceStatus(s, down[a.Primary]) }
 	alike := true
 	for _, s := range a.Services {
 		alike = alike && status(s) == status(a.Services[0])
@@ -178,7 +201,7 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 	}
 	switch {
 	case len(a.Services) == 0 && down[a.Primary]:
-		row("all", "primary down", unknown)
+		row("all", primaryNotServing, unknown)
 	case len(a.Services) == 0:
 		row("all", "-", "-")
 	case alike:

@@ -27,8 +27,8 @@ func table(w io.Writer, rows [][]string) {
 
 // Headers of the tables of nodes and ranges.
 var (
-	nodeHeader  = []string{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}
-	rangeHeader = []string{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"}
+	nodeHeader  = []string{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}       //nolint:gochecknoglobals // A constant.
+	rangeHeader = []string{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"} //nolint:gochecknoglobals // A constant.
 )
 
 // writeStatus writes the status for people.
@@ -72,7 +72,7 @@ func writeStatus(w io.Writer, s admin.Status, v statusView) {
 	}
 	_, _ = fmt.Fprintln(w)
 	if v.all || v.account != "" {
-		writeSync(w, s.Accounts)
+		writeSync(w, s)
 	} else {
 		writeAccounts(w, s)
 	}
@@ -84,7 +84,7 @@ func writeTables(w io.Writer, s admin.Status) {
 	locations := [][]string{{"LOCATION", "STATE", "LEVEL", "ROLE"}}
 	nodes, ranges := [][]string{nodeHeader}, [][]string{rangeHeader}
 	for _, l := range s.Locations {
-		locations = append(locations, []string{string(l.Name), string(l.State), level(l), l.Role})
+		locations = append(locations, []string{string(l.Name), locationState(l), level(l), l.Role})
 		for _, n := range l.Nodes {
 			nodes = append(nodes, nodeRow(n))
 		}
@@ -185,9 +185,10 @@ func inSync(v *admin.LeaderView, configured int) string {
 }
 
 // writeSync writes how far the secondaries are.
-func writeSync(w io.Writer, accounts []admin.AccountStatus) {
+func writeSync(w io.Writer, s admin.Status) {
+	down := notServing(s)
 	rows := [][]string{{"ACCOUNT", "PRIMARY", "SECONDARY", "SERVICE", "STATUS", "LAST SYNC TIME", "LAG", "STREAMS BEHIND"}}
-	for _, a := range accounts {
+	for _, a := range s.Accounts {
 		head := []string{string(a.Name), string(a.Primary), orDash(string(a.Secondary))}
 		for _, s := range a.Services {
 			last, lag := unknown, unknown
@@ -197,17 +198,13 @@ func writeSync(w io.Writer, accounts []admin.AccountStatus) {
 			if s.LagSeconds != nil {
 				lag = span(*s.LagSeconds)
 			}
-			status := string(s.Status)
-			if s.Reason != "" {
-				status += ": " + s.Reason
-			}
-			rows = append(rows, append(slices.Clone(head), s.Service, status, last, lag, strconv.Itoa(s.StreamsBehind)))
+			rows = append(rows, append(slices.Clone(head), s.Service, serviceStatus(s, down[a.Primary]), last, lag, strconv.Itoa(s.StreamsBehind)))
 		}
 		if len(a.Services) == 0 {
 			rows = append(rows, append(slices.Clone(head), "-", "-", "-", "-", "-"))
 		}
 	}
-	if len(accounts) == 0 {
+	if len(s.Accounts) == 0 {
 		_, _ = fmt.Fprintln(w, noAccounts)
 		return
 	}
@@ -247,7 +244,8 @@ func nodeAlarm(n admin.Node) string {
 	return "is out of service: " + n.OutOfService
 }
 
-// alarms counts the nodes that are out of service now, and the alarms of streams by reason.
+// alarms counts the nodes that are out of service now, and the alarms of streams by reason, with when the last one was raised:
+// whether its cause still holds is in the status of accounts.
 func alarms(s admin.Status) string {
 	var out []string
 	down := 0
@@ -262,9 +260,19 @@ func alarms(s admin.Status) string {
 		out = append(out, fmt.Sprintf("nodes that do not serve %d", down))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Alarms)) {
-		if s.Alarms[reason] > 0 {
-			out = append(out, fmt.Sprintf("%s %d", reason, s.Alarms[reason]))
+		if s.Alarms[reason] == 0 {
+			continue
 		}
+		text, last := fmt.Sprintf("%s %d", reason, s.Alarms[reason]), admin.Time{}
+		for _, l := range s.Locations {
+			if at := l.AlarmsRaised[reason]; at.After(last.Time) {
+				last = at
+			}
+		}
+		if !last.IsZero() {
+			text += " (last " + last.UTC().Format(time.RFC3339) + ")"
+		}
+		out = append(out, text)
 	}
 	if out == nil {
 		return "none"
