@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,9 @@ that a row names at the secondary; --payload has the chunks read, too. Writes go
 
 A lane of a range is compared when the head of its stream at the primary and the cursor at
 the secondary are the same record. A lane that moved is tried again, up to eight times; after
-that it is listed as not compared, never as different. So is a lane whose stream is stopped.
+that it is listed as not compared, never as different. So is a lane whose stream is stopped,
+and every lane while the other location is away. An account whose former primary still
+follows an unplanned failover is refused: its copies differ until then.
 What was deleted with its container is not compared.
 
 A difference is missing (at the secondary), extra (there), different, payload missing or
@@ -153,17 +156,47 @@ func writeVerify(w io.Writer, v admin.Verify) {
 		})
 	}
 	table(w, rows)
-	for _, r := range v.Ranges {
+	if left := notCompared(v.Ranges); len(left) > 0 {
+		_, _ = fmt.Fprintf(w, "\n%s\n", strings.Join(left, "\n"))
+	}
+	if len(v.Differences) > 0 {
+		_, _ = fmt.Fprintln(w)
+		writeDifferences(w, v)
+	}
+}
+
+// notCompared has a line for each cause that kept lanes from being compared, with the first of them. Causes are alike that
+// differ in numbers alone.
+func notCompared(of []admin.VerifiedRange) (lines []string) {
+	type cause struct {
+		first    string
+		lanes    int
+		services []string
+	}
+	var order []string
+	by := map[string]*cause{}
+	for _, r := range of {
 		for _, l := range r.NotCompared {
-			_, _ = fmt.Fprintf(w, "\nnot compared: r%d/l%d (%s): %s", r.Range, l.Lane, r.Service, l.Reason)
+			reason := oneLine(l.Reason)
+			kind := alike.ReplaceAllString(reason, "")
+			c := by[kind]
+			if c == nil {
+				c = &cause{first: fmt.Sprintf("r%d/l%d (%s): %s", r.Range, l.Lane, r.Service, reason)}
+				by[kind], order = c, append(order, kind)
+			}
+			if c.lanes++; !slices.Contains(c.services, r.Service) {
+				c.services = append(c.services, r.Service)
+			}
 		}
 	}
-	if len(v.Differences) == 0 {
-		_, _ = fmt.Fprintln(w)
-		return
+	for _, kind := range order {
+		line := "not compared: "
+		if c := by[kind]; c.lanes > 1 {
+			line += fmt.Sprintf("%d lanes (%s), such as ", c.lanes, strings.Join(c.services, ", "))
+		}
+		lines = append(lines, line+by[kind].first)
 	}
-	_, _ = fmt.Fprint(w, "\n\n")
-	writeDifferences(w, v)
+	return lines
 }
 
 func writeDifferences(w io.Writer, v admin.Verify) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/geo"
 )
 
 // verifyDocument is a comparison that found differences, and could not compare one lane.
@@ -106,4 +108,25 @@ func TestVerifyRepair(t *testing.T) {
 	code, _, errOut := run("--dry-run")
 	require.Equal(t, exitIncomplete, code)
 	require.Contains(t, errOut, "--dry-run belongs to --repair")
+}
+
+// What kept lanes from being compared is one line for each cause.
+func TestVerifyHasALineForEachCause(t *testing.T) {
+	v := verifyDocument()
+	v.Ranges = nil
+	for i, service := range []string{"catalog", "blob"} {
+		r := admin.VerifiedRange{Range: geo.RangeID(i + 1), Service: service, Lanes: geo.LaneCount}
+		for lane := range geo.Lane(geo.LaneCount) {
+			reason := "rpc error: code = Unavailable desc = dial tcp 127.0.0.1:4222:\n\tconnection refused"
+			if lane > 29 {
+				reason = fmt.Sprintf("moved: the secondary was at #%d, the head at #42", lane)
+			}
+			r.NotCompared = append(r.NotCompared, admin.LaneNotCompared{Lane: lane, Reason: reason})
+		}
+		v.Ranges = append(v.Ranges, r)
+	}
+	require.Equal(t, []string{
+		"not compared: 60 lanes (catalog, blob), such as r1/l0 (catalog): dial tcp 127.0.0.1:4222: connection refused",
+		"not compared: 4 lanes (catalog, blob), such as r1/l30 (catalog): moved: the secondary was at #30, the head at #42",
+	}, notCompared(v.Ranges))
 }

@@ -214,6 +214,17 @@ func rangeOf(f *wire.Flow, id geo.RangeID) *wire.RangeFlow {
 	return nil
 }
 
+// unanswered is what is known while the secondary could not be asked: a former primary that does not follow yet is named as one.
+func (e ends) unanswered() (out []wire.Cause) {
+	if e.account.FailoverPhase == wire.FailoverTaken {
+		out = append(out, e.copyCause(""))
+	}
+	if c := e.publishCause(); c != nil {
+		out = append(out, *c)
+	}
+	return append(out, wire.Cause{Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the secondary could not be asked"})
+}
+
 // unreceived is why no process of the secondary that answered receives.
 func (e ends) unreceived() wire.Cause {
 	silent := strings.Join(e.receiver.Silent, ", ")
