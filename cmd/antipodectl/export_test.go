@@ -80,6 +80,6 @@ func TestR16FoundIsExportedPageByPage(t *testing.T) {
 	require.Regexp(t, `(?m)^pictures .* unreadable`, out)
 	code, out, _ = ctl(srv.URL, "fork", "found", "drop", "south", "pictures", "--yes")
 	require.Equal(t, exitOK, code)
-	require.Equal(t, "3 rows are dropped\n", out)
+	require.Equal(t, "3 entries of account pictures are dropped at south\n", out)
 	require.Equal(t, []string{"01", "02", "03"}, *dropped)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -36,7 +35,8 @@ may be ahead of it: docs/admin.md says what to expect.
 
 The nodes that do not answer must be dead for good, or able to reach the survivor when they
 come back: two of them that reach only each other would go on as if nothing had happened.
---dry-run changes nothing: it names the replica that would be kept and those given up.
+Without --accept-loss, as with --dry-run, it changes nothing: it names the replica that would
+be kept and those given up.
 
 It is refused while a quorum of trusted replicas answers: then nothing is to recover.
 
@@ -44,7 +44,7 @@ The other location is asked up to which time it has received the range: whatever
 commits from then on is later. If it does not answer, nothing happens without --without-pair:
 then its copy is taken to be forked if it has received later times.`,
 		Example: `  antipodectl status                      # RANGE is the ID of a range without a leader
-  antipodectl range recover northcentralus 4 --dry-run
+  antipodectl range recover northcentralus 4
   antipodectl range recover northcentralus 4 --accept-loss
   antipodectl range recover northcentralus 4 --accept-loss --untrusted --output json`,
 		Args: exactly("LOCATION", "RANGE"),
@@ -53,12 +53,8 @@ then its copy is taken to be forked if it has received later times.`,
 			if err != nil || id == 0 {
 				return r, usageError{fmt.Errorf("%q is no range: give its number, antipodectl status shows it", args[1])}
 			}
-			switch {
-			case in.DryRun:
-				in.AcceptLoss = false // A server of an earlier version then refuses.
-			case !in.AcceptLoss:
-				return r, usageError{errors.New("what only the lost replicas held is given up: look with --dry-run, agree with --accept-loss")}
-			}
+			in.DryRun = in.DryRun || !in.AcceptLoss
+			in.AcceptLoss = !in.DryRun // A server of an earlier version refuses a dry run.
 			return t.client.RecoverRange(ctx, geo.Location(args[0]), geo.RangeID(id), in)
 		}, writeRecovered),
 	}

@@ -169,33 +169,24 @@ func writeFound(w io.Writer, f admin.Found) {
 }
 
 func (t *tool) foundDrop() *cobra.Command {
-	var yes bool
-	c := &cobra.Command{
-		Use:   "drop LOCATION ACCOUNT --yes",
-		Short: "Delete the rows of an account in the lost-and-found, for good",
-		Long: `drop deletes all rows of an account in the lost-and-found of a location, and lets their
-payload be collected. Nothing brings them back: export them before.`,
-		Example: `  antipodectl fork found drop southcentralus pictures --yes`,
-		Args:    exactly("LOCATION", "ACCOUNT"),
-		RunE: answer(t, func(ctx context.Context, args []string) (admin.FoundDropped, error) {
-			if !yes {
-				return admin.FoundDropped{}, usageError{errors.New("fork found drop needs --yes: nothing brings the rows back")}
-			}
-			return t.dropFound(ctx, geo.Location(args[0]), geo.Account(args[1]))
-		}, func(w io.Writer, d admin.FoundDropped) { _, _ = fmt.Fprintf(w, "%d rows are dropped\n", d.Dropped) }),
-	}
-	c.Flags().BoolVar(&yes, "yes", false, "the rows are not needed any more")
-	return c
+	return t.dropCommand("Delete the rows of an account in the lost-and-found, for good",
+		`drop deletes all rows of an account in the lost-and-found of a location, and lets their
+payload be collected. Nothing brings them back: export them before. Without --yes it counts
+them, and changes nothing.`,
+		"antipodectl fork found drop LOCATION ACCOUNT", "antipodectl fork found export LOCATION ACCOUNT --to found", t.dropFound)
 }
 
-func (t *tool) dropFound(ctx context.Context, l geo.Location, account geo.Account) (out admin.FoundDropped, err error) {
+// dropFound counts the rows of an account in the lost-and-found, and deletes them with yes.
+func (t *tool) dropFound(ctx context.Context, l geo.Location, account geo.Account, yes bool) (out dropped, err error) {
 	err = t.eachFound(ctx, l, admin.FoundQuery{Account: account}, func(rows []admin.FoundRow) error {
-		if len(rows) == 0 {
-			return nil
-		}
 		var drop admin.DropFound
 		for _, r := range rows {
 			drop.Keys = append(drop.Keys, r.Key)
+			out.Bytes += r.Bytes
+			out.PayloadBytes += r.PayloadBytes
+		}
+		if out.Entries += len(rows); !yes || len(rows) == 0 {
+			return nil
 		}
 		d, err := t.client.DropFound(ctx, l, drop)
 		out.Dropped += d.Dropped
