@@ -10,10 +10,8 @@ import (
 
 	"antipode/client/admin"
 	"antipode/client/check"
+	"antipode/client/command"
 )
-
-// exitWarnings is the exit code of check where nothing is critical and something is not well.
-const exitWarnings = 3
 
 // checked is what check prints as JSON.
 type checked struct {
@@ -54,7 +52,7 @@ warnings alone.`,
 			case check.Critical:
 				return errors.New("something is critical")
 			case check.Warning:
-				return exitError{exitWarnings, errors.New("there are warnings")}
+				return &command.Error{Code: command.Partial, Err: errors.New("there are warnings")}
 			}
 			return nil
 		}),

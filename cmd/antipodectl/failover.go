@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -142,7 +143,7 @@ func (p failoverPlan) refusal(what string) error {
 	if len(p.Blocked) == 0 {
 		return nil
 	}
-	return exitError{exitDiffers, fmt.Errorf("%s of %s is blocked, nothing was changed: %s", what, p.Account, strings.Join(p.Blocked, "; "))}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s of %s is blocked, nothing was changed: %s", what, p.Account, strings.Join(p.Blocked, "; "))}
 }
 
 func writePlan(w io.Writer, p failoverPlan) {
@@ -207,7 +208,7 @@ account. Those that do not move are tried three times. It shows how many have mo
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if within <= 0 || within > failoverWithinMax {
-			return usageError{errors.New("--within is a time above 0, an hour at most")}
+			return command.Wrong(errors.New("--within is a time above 0, an hour at most"))
 		}
 		if whole.from != "" {
 			return t.runWhole(cmd.Context(), whole, admin.Failover{Type: admin.FailoverPlanned, WithinSeconds: within.Seconds()}, dry || !yes)
@@ -322,7 +323,7 @@ stay at LOCATION. It returns when that is so; failover planned --location goes o
 	})
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if whole.from != "" && notTaken {
-			return usageError{errors.New("--not-taken is of one ACCOUNT")}
+			return command.Wrong(errors.New("--not-taken is of one ACCOUNT"))
 		}
 		if whole.from != "" {
 			return t.endWhole(cmd.Context(), whole, dry)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // A plan names what is not known of a service as such, and not as an empty word.
@@ -57,7 +58,7 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 		code, out, errOut := ctl(srv.URL, append([]string{"failover"}, args...)...)
 		require.NotContains(t, out, "nothing is lost", args)
 		require.Contains(t, out+errOut, "south does not answer", args)
-		require.Equal(t, args[0] == "planned", code == exitDiffers, args)
+		require.Equal(t, args[0] == "planned", code == command.Failed, args)
 	}
 	refusal = http.StatusBadRequest
 	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
@@ -108,7 +109,7 @@ func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
 		{"planned", "--location", "east", "--yes"},
 	} {
 		code, _, errOut := ctl(srv.URL, append([]string{"failover"}, line...)...)
-		require.Equal(t, exitFailed, code, line)
+		require.Equal(t, command.Failed, code, line)
 		require.Contains(t, errOut, "there is no location east: there are north and south", line)
 	}
 	code, out, _ := ctl(srv.URL, "failover", "show", "--location", "north")

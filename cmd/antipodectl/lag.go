@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -38,9 +39,9 @@ table/PartitionKey. Nothing is estimated: what is not known is "unknown", and ab
 			s, err := geo.ParseService(q.Service)
 			switch {
 			case q.Service != "" && (err != nil || s == geo.Catalog):
-				return usageError{fmt.Errorf("--service is blob, queue or table, not %q", q.Service)}
+				return command.Wrong(fmt.Errorf("--service is blob, queue or table, not %q", q.Service))
 			case q.Partition != "" && q.Service == "":
-				return usageError{errors.New("--partition needs --service")}
+				return command.Wrong(errors.New("--partition needs --service"))
 			}
 			return answer(t, func(ctx context.Context, args []string) (admin.Lag, error) {
 				return t.client.Lag(ctx, geo.Account(args[0]), q)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -211,7 +212,7 @@ fork found export does.`,
 		RunE: answer(t, func(ctx context.Context, args []string) (lostExported, error) {
 			return t.exportLost(ctx, geo.Account(args[0]), at, folder)
 		}, func(w io.Writer, e lostExported) {
-			_, _ = fmt.Fprintf(w, "%d changes, %d rows and %d bytes of payload are in %s\n", e.Changes, e.Found.Rows, e.Found.Payload, e.Folder)
+			_, _ = fmt.Fprintf(w, "%d changes, %d rows and %s of payload are in %s\n", e.Changes, e.Found.Rows, size(e.Found.Payload), e.Folder)
 		}),
 	}
 	c.Flags().StringVar(&folder, "to", "", "folder that is made, and must not exist")
@@ -222,7 +223,7 @@ fork found export does.`,
 func (t *tool) exportLost(ctx context.Context, name geo.Account, at, folder string) (lostExported, error) {
 	out := lostExported{Folder: folder, Found: exported{Folder: folder}}
 	if folder == "" {
-		return out, usageError{errors.New("lost export needs --to FOLDER")}
+		return out, command.Wrong(errors.New("lost export needs --to FOLDER"))
 	}
 	r, err := t.lostOf(ctx, name, at)
 	if err != nil {

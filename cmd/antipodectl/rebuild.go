@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -52,14 +53,14 @@ func (t *tool) accountRebuild() *cobra.Command {
 		Long:  rebuildLong,
 		Example: `  antipodectl account rebuild pictures
   antipodectl account rebuild pictures --yes
-  antipodectl account rebuild pictures --yes --rate 20000000
+  antipodectl account rebuild pictures --yes --rate 20MiB
   antipodectl account rebuild pictures --force pictures`,
 		Args: exactly("NAME"),
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		name := geo.Account(args[0])
 		if force != "" && force != args[0] {
-			return usageError{fmt.Errorf("--force needs the name of the account whose copy is deleted: %s", name)}
+			return command.Wrong(fmt.Errorf("--force needs the name of the account whose copy is deleted: %s", name))
 		}
 		out, err := t.rebuild(cmd.Context(), name, admin.UpdateAccount{
 			Rebuild: true, Force: geo.Account(force), DryRun: dry || !yes && force == "", BytesPerSecond: given(c, rate),
@@ -71,7 +72,7 @@ func (t *tool) accountRebuild() *cobra.Command {
 			return err
 		}
 		if out.Refused != "" {
-			return exitError{exitDiffers, fmt.Errorf("it would be refused, nothing was changed: %s", out.Refused)}
+			return &command.Error{Code: command.Failed, Err: fmt.Errorf("it would be refused, nothing was changed: %s", out.Refused)}
 		}
 		return nil
 	})
@@ -146,8 +147,8 @@ func writeAlone(w io.Writer, r rebuilt, at geo.Location) {
 		if a.AtLeast {
 			least = "at least "
 		}
-		_, _ = fmt.Fprintf(w, "%s%d rows (%d bytes, and %d of payload) of the copy at %s are not at the primary, or not with that value; the newest change there is of %s\n",
-			least, a.Rows, a.Bytes, a.PayloadBytes, at, instantOrUnknown(a.Newest))
+		_, _ = fmt.Fprintf(w, "%s%d rows (%s, and %s of payload) of the copy at %s are not at the primary, or not with that value; the newest change there is of %s\n",
+			least, a.Rows, size(a.Bytes), size(a.PayloadBytes), at, instantOrUnknown(a.Newest))
 		if a.AtLeast {
 			_, _ = fmt.Fprintf(w, "not all is compared: %s\n", a.Reason)
 		}

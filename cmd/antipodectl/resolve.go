@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -59,7 +60,7 @@ moves what only the secondary has to its lost-and-found.`,
 // resolveForks settles the streams of an account, or one, that are stopped at their sources.
 func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (out resolution, err error) {
 	if keep == "" {
-		return out, usageError{errors.New("fork resolve needs --keep LOCATION")}
+		return out, command.Wrong(errors.New("fork resolve needs --keep LOCATION"))
 	}
 	all, err := t.client.Forks(ctx)
 	if err != nil {
@@ -72,7 +73,7 @@ func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (
 	case len(found) == 0 && len(all.Silent) > 0:
 		return out, fmt.Errorf("no stream of %q is known to be forked or lost at its source, but %s does not answer", of, strings.Join(all.Silent, ", "))
 	case len(found) == 0:
-		return out, usageError{fmt.Errorf("no stream of %q is forked or lost at its source: antipodectl fork list shows them", of)}
+		return out, command.Wrong(fmt.Errorf("no stream of %q is forked or lost at its source: antipodectl fork list shows them", of))
 	}
 	slices.SortFunc(found, func(x, y admin.Fork) int { return cmp.Compare(x.Stream, y.Stream) })
 	var refused []error

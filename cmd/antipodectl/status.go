@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // intervalLeast keeps a watch from being a load.
@@ -42,11 +43,11 @@ With --output json it prints GET /v1/status unchanged (docs/admin.md).`,
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case watch && interval < intervalLeast:
-				return usageError{fmt.Errorf("--interval is at least %s, not %s", intervalLeast, interval)}
+				return command.Wrong(fmt.Errorf("--interval is at least %s, not %s", intervalLeast, interval))
 			case watch:
 				return t.watchStatus(cmd.Context(), interval, view)
 			case cmd.Flags().Changed("interval"):
-				return usageError{errors.New("--interval goes with --watch")}
+				return command.Wrong(errors.New("--interval goes with --watch"))
 			}
 			b, err := t.status(cmd.Context(), view)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 const unknown = "unknown"
@@ -294,17 +295,7 @@ func span(seconds float64) string {
 	return strconv.FormatFloat(seconds, 'g', 4, 64) + "s"
 }
 
-func size(bytes uint64) string {
-	const unit = 1024
-	if bytes < unit {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	v, i := float64(bytes)/unit, 0
-	for names := "KMGTPE"; v >= unit && i < len(names)-1; i++ {
-		v /= unit
-	}
-	return fmt.Sprintf("%.1f %ciB", v, "KMGTPE"[i])
-}
+func size(bytes uint64) string { return command.Size(bytes).String() }
 
 func orDash(s string) string {
 	if s == "" {

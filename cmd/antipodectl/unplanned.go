@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -112,7 +113,7 @@ func refusalOf(u admin.AccountUpdated) error {
 	if u.Refused == "" {
 		return nil
 	}
-	return exitError{exitDiffers, fmt.Errorf("%s would refuse it, nothing was changed: %s", u.Secondary, u.Refused)}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s would refuse it, nothing was changed: %s", u.Secondary, u.Refused)}
 }
 
 // secondaryOf returns the location that an unplanned failover makes the primary.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -44,7 +44,7 @@ time goes on for an account: another one is refused.`,
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if (in.Redundancy == "") == (in.WhenLate == "") {
-			return usageError{errors.New(c.CommandPath() + " needs one of --redundancy REDUNDANCY and --when-late POLICY")}
+			return command.Wrong(errors.New(c.CommandPath() + " needs one of --redundancy REDUNDANCY and --when-late POLICY"))
 		}
 		in.BytesPerSecond = given(c, rate)
 		name := geo.Account(args[0])
@@ -93,7 +93,9 @@ func (t *tool) endCopy(ctx context.Context, name geo.Account, in admin.UpdateAcc
 
 // rateFlag adds the flag of a copy's rate.
 func rateFlag(c *cobra.Command) *uint64 {
-	return c.Flags().Uint64("rate", 0, "`BYTES` per second that the copy takes at most, 0 for no bound (default: that of a copy under way, else of node.yaml)")
+	rate := new(uint64)
+	c.Flags().Var(command.Flag{Bytes: rate}, "rate", "`SIZE` per second that the copy takes at most, 0 for no bound (default: that of a copy under way, else of node.yaml)")
+	return rate
 }
 
 // given is the rate if there was a flag, nil without.
@@ -106,20 +108,20 @@ func given(c *cobra.Command, rate *uint64) *uint64 {
 
 func (t *tool) accountRate() *cobra.Command {
 	return &cobra.Command{
-		Use:   "rate NAME BYTES",
+		Use:   "rate NAME SIZE",
 		Short: "Change how fast the copy of an account may go",
-		Long: `rate has the copy of NAME that is being made (bootstrap) take BYTES per second at most, rows and
+		Long: `rate has the copy of NAME that is being made (bootstrap) take SIZE per second at most, rows and
 payload together, and 0 for no bound. It holds at once, and stays over restarts and with
 other leaders until the copy is complete. It is refused if no copy is being made.`,
-		Example: `  antipodectl account rate pictures 20000000
+		Example: `  antipodectl account rate pictures 20MiB
   antipodectl account rate pictures 0`,
-		Args: exactly("NAME", "BYTES"),
+		Args: exactly("NAME", "SIZE"),
 		RunE: answer(t, func(ctx context.Context, args []string) (admin.AccountUpdated, error) {
-			v, err := strconv.ParseUint(args[1], 10, 64)
+			v, err := command.ParseSize(args[1])
 			if err != nil {
-				return admin.AccountUpdated{}, usageError{fmt.Errorf("%q is no number of bytes per second", args[1])}
+				return admin.AccountUpdated{}, command.Wrong(err)
 			}
-			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{BytesPerSecond: &v})
+			return t.client.UpdateAccount(ctx, geo.Account(args[0]), admin.UpdateAccount{BytesPerSecond: (*uint64)(&v)})
 		}, func(w io.Writer, a admin.AccountUpdated) {
 			_, _ = fmt.Fprintf(w, "account %s: the rate of its copy is set\n", a.Name)
 		}),

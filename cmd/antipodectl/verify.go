@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -20,9 +21,6 @@ const (
 	// about how far it is.
 	verifyPause = 250 * time.Millisecond
 	verifyShow  = 5 * time.Second
-	// exitDiffers and exitIncomplete are exit codes of verify.
-	exitDiffers    = 1
-	exitIncomplete = 2
 )
 
 func (t *tool) verifyCommand() *cobra.Command {
@@ -54,20 +52,20 @@ The comparison runs in a process of the primary location, at --rate bytes per se
 end. When this command is interrupted it goes on: the next verify of the account shows it. If
 that process stops, the next verify --repair goes on with what differs still.
 
-Exit codes: 0 both copies are equal, or equal again, 1 they differ, 2 not everything could be
+Exit codes: 0 both copies are equal, or equal again, 1 they differ, 3 not everything could be
 compared.`,
 		Example: `  antipodectl verify pictures
-  antipodectl verify pictures --service blob --payload --rate 200000000
+  antipodectl verify pictures --service blob --payload --rate 200MiB
   antipodectl verify pictures --payload --repair
   antipodectl verify pictures --output json | jq '.differences[]'`,
 		Args: exactly("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := geo.ParseService(q.Service)
 			if q.Service != "" && (err != nil || s == geo.Catalog) {
-				return usageError{fmt.Errorf("--service is blob, queue or table, not %q", q.Service)}
+				return command.Wrong(fmt.Errorf("--service is blob, queue or table, not %q", q.Service))
 			}
 			if dry && !q.Repair {
-				return usageError{errors.New("--dry-run belongs to --repair")}
+				return command.Wrong(errors.New("--dry-run belongs to --repair"))
 			}
 			q.Repair = q.Repair && !dry
 			out, err := t.verify(cmd.Context(), geo.Account(args[0]), q)
@@ -76,21 +74,21 @@ compared.`,
 			}
 			switch {
 			case err != nil:
-				return exitError{exitIncomplete, err}
+				return &command.Error{Code: command.Partial, Err: err}
 			case out.Outcome == admin.VerifyDifferent:
-				return exitError{exitDiffers, fmt.Errorf("the copies of %s differ", out.Account)}
+				return &command.Error{Code: command.Failed, Err: fmt.Errorf("the copies of %s differ", out.Account)}
 			case out.Outcome != admin.VerifyEqual && out.Outcome != admin.VerifyRepaired:
-				return exitError{exitIncomplete, fmt.Errorf("not everything of %s could be compared", out.Account)}
+				return &command.Error{Code: command.Partial, Err: fmt.Errorf("not everything of %s could be compared", out.Account)}
 			}
 			return nil
 		},
 	}
 	c.Flags().StringVar(&q.Service, "service", "", "`SERVICE` to compare: blob, queue or table (default all)")
 	c.Flags().BoolVar(&q.Payload, "payload", false, "read the payload at the secondary and compare its checksums")
-	c.Flags().Uint64Var(&q.BytesPerSecond, "rate", 0, "`BYTES` per second that each location reads at most (default 64 MiB)")
+	c.Flags().Var(command.Flag{Bytes: &q.BytesPerSecond}, "rate", "`SIZE` per second that each location reads at most (default 64 MiB)")
 	c.Flags().BoolVar(&q.Repair, "repair", false, "have the secondary's rows that differ made equal to the primary's")
 	c.Flags().BoolVar(&dry, "dry-run", false, "with --repair: compare, and repair nothing")
-	c.Flags().Uint64Var(&q.RepairBytesPerSecond, "repair-rate", 0, "`BYTES` per second that a repair sends at most (default 8 MiB)")
+	c.Flags().Var(command.Flag{Bytes: &q.RepairBytesPerSecond}, "repair-rate", "`SIZE` per second that a repair sends at most (default 8 MiB)")
 	return c
 }
 

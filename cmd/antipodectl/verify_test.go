@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -36,7 +37,7 @@ func verifyDocument() admin.Verify {
 
 // verify waits for the end of a comparison, shows how far it is, and its exit code is the result.
 func TestVerifyWaits(t *testing.T) {
-	codes := map[string]int{admin.VerifyEqual: 0, admin.VerifyRepaired: 0, admin.VerifyDifferent: 1, admin.VerifyIncomplete: 2}
+	codes := map[string]command.Code{admin.VerifyEqual: 0, admin.VerifyRepaired: 0, admin.VerifyDifferent: 1, admin.VerifyIncomplete: 3}
 	for outcome, code := range codes {
 		looks := 0
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +83,7 @@ func TestVerifyRepair(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(doc)
 	}))
 	defer srv.Close()
-	run := func(args ...string) (code int, out, errOut string) {
+	run := func(args ...string) (code command.Code, out, errOut string) {
 		var o, e bytes.Buffer
 		tool := newTool(func(name string) string {
 			return map[string]string{adminEnv: srv.URL, tokenEnv: "antipode-admin-" + string(bytes.Repeat([]byte("0"), 64))}[name]
@@ -99,14 +100,14 @@ func TestVerifyRepair(t *testing.T) {
 
 	doc.Outcome, doc.Repaired.Remaining = admin.VerifyDifferent, 1
 	code, out, _ = run("--repair")
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, out, "result   different: 2 differences were found, 1 remain\n")
 
 	asked = nil
 	_, _, _ = run("--repair", "--dry-run")
 	require.Equal(t, []admin.VerifyQuery{{}}, asked)
 	code, _, errOut := run("--dry-run")
-	require.Equal(t, exitIncomplete, code)
+	require.Equal(t, command.Usage, code)
 	require.Contains(t, errOut, "--dry-run belongs to --repair")
 }
 

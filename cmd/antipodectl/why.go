@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -43,7 +44,7 @@ progress of the last seconds, and is left out while that is not measured.`,
 		Args: exactly("ACCOUNT"),
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("threshold") && threshold <= 0 {
-				return usageError{errors.New("--threshold is a time above zero")}
+				return command.Wrong(errors.New("--threshold is a time above zero"))
 			}
 			y, err := t.client.Why(cmd.Context(), geo.Account(args[0]), threshold)
 			if err != nil {
