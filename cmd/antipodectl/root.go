@@ -120,7 +120,7 @@ manages accounts, and moves them from one location to the other.
 
 First, when an alarm wakes you:
   antipodectl check                   what is wrong, worst first, and what to do
-  antipodectl status                  every node and range, and how far each secondary is
+  antipodectl status                  locations, what is not well, and the secondaries worst off
   antipodectl why ACCOUNT             what holds the Last Sync Time of an account back
   antipodectl failover plan ACCOUNT   what a failover would do now, and what blocks it
 docs/runbooks has a page for each alarm.`
