@@ -3,6 +3,7 @@ package metrics
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,7 +15,8 @@ type Alarms struct {
 	desc *prometheus.Desc
 
 	mu     sync.Mutex
-	counts map[geo.Location]map[string]uint64 // Guarded by mu.
+	counts map[geo.Location]map[string]uint64    // Guarded by mu.
+	raised map[geo.Location]map[string]time.Time // When the last one was. Guarded by mu.
 }
 
 // NewAlarms registers antipode_stream_alarms_total.
@@ -23,7 +25,7 @@ func NewAlarms(reg prometheus.Registerer) (*Alarms, error) {
 		desc: prometheus.NewDesc(nameAlarms,
 			"Stream alarms the location raised since the process began, by reason.",
 			[]string{labelLocation, labelReason}, nil),
-		counts: map[geo.Location]map[string]uint64{},
+		counts: map[geo.Location]map[string]uint64{}, raised: map[geo.Location]map[string]time.Time{},
 	}
 	return a, register(reg, alarmCollector{a})
 }
@@ -40,6 +42,30 @@ func (a *Alarms) Add(l geo.Location, reason string, n uint64) {
 		a.counts[l] = map[string]uint64{}
 	}
 	a.counts[l][reason] += n
+}
+
+// Raise counts an alarm that a location raises at a time.
+func (a *Alarms) Raise(l geo.Location, reason string, at time.Time) {
+	a.Add(l, reason, 1)
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.raised[l] == nil {
+		a.raised[l] = map[string]time.Time{}
+	}
+	a.raised[l][reason] = at
+}
+
+// Raised returns when a location raised its last alarm for each reason; the caller owns the map.
+func (a *Alarms) Raised(l geo.Location) map[string]time.Time {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.raised[l])
 }
 
 // Counts returns a location's alarms by reason; the caller owns the map.

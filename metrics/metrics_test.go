@@ -263,7 +263,10 @@ func TestWithoutRegistry(t *testing.T) {
 	a, err := NewAlarms(nil)
 	require.NoError(t, err)
 	a.Add(north, "gap", 2)
-	require.Equal(t, map[string]uint64{"gap": 2}, a.Counts(north))
+	require.Empty(t, a.Raised(north), "none was")
+	a.Raise(north, "gap", time.Unix(7, 0))
+	require.Equal(t, map[string]uint64{"gap": 3}, a.Counts(north))
+	require.Equal(t, map[string]time.Time{"gap": time.Unix(7, 0)}, a.Raised(north))
 	require.NoError(t, RegisterGauges(nil, &world{}, 0))
 
 	b, err := NewAbandoned(nil)
@@ -276,7 +279,7 @@ func TestWithoutRegistry(t *testing.T) {
 	(*Queues)(nil).AddCollected(north, true, 1)
 	(*Requests)(nil).Observe(north, geo.Blob, "GetBlob", 200, "", time.Second)
 	(*Commits)(nil).Observe(north, geo.Blob, time.Second)
-	(*Alarms)(nil).Add(north, "gap", 1)
+	(*Alarms)(nil).Raise(north, "gap", time.Unix(7, 0))
 	(*Gateway)(nil).Answered(geo.Blob, 200, time.Second, 1, 1)
 	(*Gateway)(nil).Failed(geo.Blob, "ServerBusy")
 	(*Gateway)(nil).Forwarded(north, "answered")
@@ -284,6 +287,7 @@ func TestWithoutRegistry(t *testing.T) {
 	(*DNS)(nil).Failed()
 	(*DNS)(nil).Pushed("10.0.0.53:53", "done")
 	require.Empty(t, (*Alarms)(nil).Counts(north))
+	require.Empty(t, (*Alarms)(nil).Raised(north))
 }
 
 // TestRegisterTwice: the second constructor fails and takes nothing of the first

@@ -286,7 +286,7 @@ func instant(s string) wire.Time {
 // and a failed node, a service that lags, one unknown, one unavailable with the last
 // value that held. A Cluster leaves Version and the sum of Alarms to the handler.
 func fullStatus() wire.Status {
-	lag, lagHeld := 0.213, 75.5
+	lag, lagHeld, ahead, lease := 0.213, 75.5, -0.0021, 8.4
 	percent, speed, left := 62.6, 1.5e6, 2148.4
 	replica := func(leader, inSync bool) wire.Replica {
 		return wire.Replica{
@@ -302,7 +302,11 @@ func fullStatus() wire.Status {
 				Name: north, State: wire.Running, Role: "primary of 1 account, secondary of 1 account",
 				Peer: south, Levels: &wire.Levels{Floor: 2, Active: 1},
 				Nodes: []wire.Node{
-					{Name: "northcentralus-1", State: wire.Running, Level: 2, Replicas: []wire.Replica{replica(true, true)}},
+					{
+						Name: "northcentralus-1", State: wire.Running, Level: 2, Version: "1.2.3", UptimeSeconds: 245.75,
+						DiskBytes: 1 << 40, DiskFreeBytes: 700 << 30, ClockAheadSeconds: &ahead, CertificateEnds: instant("2027-02-19T15:00:00Z"),
+						LeaseSeconds: &lease, Replicas: []wire.Replica{replica(true, true)},
+					},
 					{Name: "northcentralus-2", State: wire.Running, DiskFull: true, SetAsideBytes: 3 << 29, Replicas: []wire.Replica{replica(false, true)}},
 					{Name: "northcentralus-3", State: wire.Stopped},
 				},
@@ -314,7 +318,7 @@ func fullStatus() wire.Status {
 					},
 					Leader: "northcentralus-1", InSyncReplicas: 2, BacklogRecords: 12, BacklogBytes: 3456, BacklogPayloadBytes: 7890, BacklogAgeSeconds: 0.213,
 				}}},
-				Alarms: map[string]uint64{"gap": 1},
+				Alarms: map[string]uint64{"gap": 1}, AlarmsRaised: map[string]wire.Time{"gap": instant("2026-11-21T15:02:07Z")},
 			},
 			{
 				Name: south, State: wire.Running, Role: "primary of 1 account, secondary of 1 account",

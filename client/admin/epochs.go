@@ -26,6 +26,9 @@ type Epochs struct {
 	Refused []RefusedEpoch `json:"refused,omitempty"`
 }
 
+// WarnsOfEpochs begins a warning of a location whose Epochs are not confirmed.
+const WarnsOfEpochs = "epochs are not confirmed"
+
 // RefusedEpoch is an account whose writes are refused, with its epoch at the other location.
 type RefusedEpoch struct {
 	Account geo.Account `json:"account"`

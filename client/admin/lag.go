@@ -45,6 +45,8 @@ type ServiceLag struct {
 	// LagRecords are the records that are not applied, of the streams of the service and of the catalog.
 	// Absent if it is not known of one of them.
 	LagRecords *uint64 `json:"lag_records,omitempty"`
+	// AtLeast: a range of the primary could not be asked, and may have committed more since the secondary last got something of it.
+	AtLeast bool `json:"at_least,omitempty"`
 }
 
 // StreamLag is how far a stream is.

@@ -98,8 +98,10 @@ type Location struct {
 	Levels *Levels `json:"levels,omitempty"`
 	// Epochs is what the process that answers holds; absent where it does not run.
 	Epochs *Epochs `json:"epochs,omitempty"`
-	// Alarms counts the stream alarms this location raised, by reason.
-	Alarms map[string]uint64 `json:"alarms"`
+	// Alarms counts the stream alarms this location raised, by reason. AlarmsRaised is when the last one was, absent from a
+	// process of an earlier version.
+	Alarms       map[string]uint64 `json:"alarms"`
+	AlarmsRaised map[string]Time   `json:"alarms_raised,omitempty"`
 	// Warnings are sentences for people: what a single fault could take, and what the
 	// document lacks. Absent without warnings.
 	Warnings []string `json:"warnings,omitempty"`
@@ -120,8 +122,22 @@ type Node struct {
 	SetAsideBytes int64 `json:"set_aside_bytes,omitempty"`
 	// ClockOff says by how much the node's wall clock is off, if it keeps the node from taking
 	// writes as a leader. Absent otherwise.
-	ClockOff string    `json:"clock_off,omitempty"`
-	Replicas []Replica `json:"replicas"`
+	ClockOff string `json:"clock_off,omitempty"`
+	// Version is that of the program that runs the node, UptimeSeconds how long its process has run. Both are absent from a
+	// process of an earlier version; so are the fields below.
+	Version       string  `json:"version,omitempty"`
+	UptimeSeconds float64 `json:"uptime_seconds,omitempty"`
+	// DiskBytes is the size of the disk of the node's folder, DiskFreeBytes what is free there. Absent if not known.
+	DiskBytes     uint64 `json:"disk_bytes,omitempty"`
+	DiskFreeBytes uint64 `json:"disk_free_bytes,omitempty"`
+	// ClockAheadSeconds is how far its wall clock is ahead of that of the node of the stamp that it differs from most; below
+	// zero it is behind. Absent until another clock is measured.
+	ClockAheadSeconds *float64 `json:"clock_ahead_seconds,omitempty"`
+	// CertificateEnds is when its certificate expires. Absent without one.
+	CertificateEnds Time `json:"certificate_ends,omitzero"`
+	// LeaseSeconds is for how long its lease from the witness holds, 0 for none. Absent without a witness.
+	LeaseSeconds *float64  `json:"lease_seconds,omitempty"`
+	Replicas     []Replica `json:"replicas"`
 }
 
 // Replica is one range's copy on one node.

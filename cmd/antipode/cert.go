@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"antipode/client/command"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
@@ -126,7 +127,7 @@ func certGatewayCommand() *cobra.Command {
 			}
 			o := identity.NodeOptions{Identity: identity.Identity{Gateway: name}, Valid: daysOf(days)}
 			if name == "" {
-				return errors.New("--name: want " + identity.LabelWords)
+				return command.Wrong(errors.New("--name: want " + identity.LabelWords))
 			}
 			return certify(cmd.OutOrStdout(), ca, out, o, "gateway.yaml")
 		},
@@ -168,7 +169,7 @@ const daysMax = 36500
 // checkDays refuses lifetimes that cannot be.
 func checkDays(days int) error {
 	if days < 1 || days > daysMax {
-		return fmt.Errorf("--days %d: want a number above zero, at most %d", days, daysMax)
+		return command.Wrong(fmt.Errorf("--days %d: want a number above zero, at most %d", days, daysMax))
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func checkDays(days int) error {
 func checkHosts(hosts []string) error {
 	for _, h := range hosts {
 		if net.ParseIP(h) == nil && (h == "" || strings.ContainsAny(h, ":/ @*")) {
-			return fmt.Errorf("--host %q: want names and IP addresses without ports", h)
+			return command.Wrong(fmt.Errorf("--host %q: want names and IP addresses without ports", h))
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	wire "antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/server/cluster"
@@ -31,13 +32,13 @@ type clusterFlags struct {
 
 func (f clusterFlags) options() (cluster.Options, error) {
 	if f.portBase < 1 || f.portBase > cluster.PortBaseMax {
-		return cluster.Options{}, fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, cluster.PortBaseMax)
+		return cluster.Options{}, command.Wrong(fmt.Errorf("--port-base %d: want 1 to %d, so that the second location's ports fit", f.portBase, cluster.PortBaseMax))
 	}
 	o := cluster.Options{Dir: f.dir, PortBase: f.portBase, Witness: f.witness}
 	if f.dnsZone != "" {
 		zone, err := geo.ParseZone(f.dnsZone)
 		if err != nil {
-			return o, fmt.Errorf("--dns-zone %q: %w", f.dnsZone, err)
+			return o, command.Wrong(fmt.Errorf("--dns-zone %q: %w", f.dnsZone, err))
 		}
 		o.DNSZone = zone
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"antipode/client/command"
 	"antipode/server/config"
 )
 
@@ -29,7 +30,7 @@ func configCommand() *cobra.Command {
 			load := problemsOf(config.Load)
 			switch {
 			case gateway && dns:
-				return errors.New("--gateway and --dns: want one of them")
+				return command.Wrong(errors.New("--gateway and --dns: want one of them"))
 			case gateway:
 				load = problemsOf(config.LoadGateway)
 			case dns:

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	wire "antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/server/config"
@@ -77,8 +78,8 @@ func devCommand() *cobra.Command {
 	f.logLevel.register(cmd)
 	flags.DurationVar(&f.scrub, "scrub-period", 0, "time within which all data on the disks is read and checked once; default 168h")
 	flags.DurationVar(&f.nameRest, "name-rest", 0, "how long the name of a deleted table, queue or container cannot be created again; 40s in the public service")
-	flags.Uint64Var(&f.outbox.Bytes, "outbox-bytes", 0, "bytes that each node keeps of changes, payload included, for a secondary that does not take them; default a share of the disk")
-	flags.Uint64Var(&f.outbox.AccountBytes, "outbox-account-bytes", 0, "the same of each account; default no bound")
+	flags.Var(command.Flag{Bytes: &f.outbox.Bytes}, "outbox-bytes", "`size` of what each node keeps of changes, payload included, for a secondary that does not take them; default a share of the disk")
+	flags.Var(command.Flag{Bytes: &f.outbox.AccountBytes}, "outbox-account-bytes", "the same `size` of each account; default no bound")
 	flags.DurationVar(&f.outbox.Age, "outbox-age", 0, "how old such a change may be; default 72h")
 	flags.IntVar(&f.accountsShown, "metrics-accounts", 0, "accounts that metrics show by their names, those that are worst off; all others are in one series; default 100, -1 for none")
 	f.notices.register(cmd)
@@ -118,7 +119,7 @@ func runDev(out io.Writer, f devFlags) error {
 		return err
 	}
 	if err := f.validate(); err != nil {
-		return err
+		return command.Wrong(err)
 	}
 	log := f.logLevel.logger()
 	if f.quiet {
@@ -142,7 +143,7 @@ func runDev(out io.Writer, f devFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.data); err != nil {
 		return errors.Join(err, folder.Close())
 	}
-	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, Hosts: f.hosts, AdminHosts: f.adminHosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
+	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Version: version, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, Hosts: f.hosts, AdminHosts: f.adminHosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
@@ -272,7 +273,7 @@ func (f devFlags) parseZones() (zones []geo.Zone, dns geo.Zone, err error) {
 		return nil, "", err
 	}
 	if dns, err = geo.ParseZone(f.dnsZone); err != nil {
-		return nil, "", fmt.Errorf("--dns-zone %q: %w", f.dnsZone, err)
+		return nil, "", command.Wrong(fmt.Errorf("--dns-zone %q: %w", f.dnsZone, err))
 	}
 	if !slices.Contains(zones, dns) {
 		zones = append(zones, dns)
@@ -286,7 +287,7 @@ func parseZones(texts []string) ([]geo.Zone, error) {
 	for _, text := range texts {
 		zone, err := geo.ParseZone(text)
 		if err != nil {
-			return nil, fmt.Errorf("--zone %q: %w", text, err)
+			return nil, command.Wrong(fmt.Errorf("--zone %q: %w", text, err))
 		}
 		out = append(out, zone)
 	}

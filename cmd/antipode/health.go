@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // healthTimeout bounds a check: less than what a supervisor waits for one.
@@ -32,7 +33,7 @@ func healthCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if variable != "" {
 				if inSync = os.Getenv(variable); inSync == "" {
-					return fmt.Errorf("--in-sync-env: the environment has no %s", variable)
+					return command.Wrong(fmt.Errorf("--in-sync-env: the environment has no %s", variable))
 				}
 			}
 			return checkHealth(cmd.Context(), args[0], inSync)

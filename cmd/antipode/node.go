@@ -41,7 +41,7 @@ func runNode(out io.Writer, f processFlags) error {
 		return err
 	}
 	ctx := untilSignal(out, c.Drain.Timeout.Duration()+stopMax)
-	n, err := node.Open(node.Options{Config: c, Warnings: c.DomainWarnings(), Clock: nodeClock(c), Logger: log})
+	n, err := node.Open(node.Options{Config: c, Version: version, Warnings: c.DomainWarnings(), Clock: nodeClock(c), Logger: log})
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}

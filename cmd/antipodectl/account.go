@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -42,7 +43,7 @@ account; a name is unique across them, whatever the redundancy:
 	}
 	c.RunE = answer(t, func(ctx context.Context, args []string) (admin.AccountInfo, error) {
 		if location == "" {
-			return admin.AccountInfo{}, usageError{fmt.Errorf("%s needs --location LOCATION, which becomes the primary", c.CommandPath())}
+			return admin.AccountInfo{}, command.Wrong(fmt.Errorf("%s needs --location LOCATION, which becomes the primary", c.CommandPath()))
 		}
 		in.Name, in.Location = geo.Account(args[0]), geo.Location(location)
 		return t.client.CreateAccount(ctx, in)

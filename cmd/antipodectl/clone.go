@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -37,18 +38,18 @@ func (f *cloneFlags) run(cmd *cobra.Command, name geo.Account) error {
 		"yes", "dry-run", "html", "duration", "within", "follow", "unplanned", "kill", "kill-command", "start-command", "rebuild",
 	} {
 		if cmd.Flags().Changed(other) {
-			return usageError{fmt.Errorf("--%s is of a drill with failovers, and --clone fails nothing over", other)}
+			return command.Wrong(fmt.Errorf("--%s is of a drill with failovers, and --clone fails nothing over", other))
 		}
 	}
 	switch {
 	case !f.clone:
-		return usageError{errors.New("--for, --show and --drop go with --clone")}
+		return command.Wrong(errors.New("--for, --show and --drop go with --clone"))
 	case f.show && f.drop:
-		return usageError{errors.New("give one of --show and --drop")}
+		return command.Wrong(errors.New("give one of --show and --drop"))
 	case (f.show || f.drop) && cmd.Flags().Changed("for"):
-		return usageError{errors.New("--for goes with a clone that is opened")}
+		return command.Wrong(errors.New("--for goes with a clone that is opened"))
 	case f.life < admin.CloneLifeLeast || f.life > admin.CloneLifeMax:
-		return usageError{fmt.Errorf("--for is from %s to %s, not %s", admin.CloneLifeLeast, admin.CloneLifeMax, f.life)}
+		return command.Wrong(fmt.Errorf("--for is from %s to %s, not %s", admin.CloneLifeLeast, admin.CloneLifeMax, f.life))
 	}
 	t, ctx := f.tool, cmd.Context()
 	var out admin.Clone
@@ -64,7 +65,7 @@ func (f *cloneFlags) run(cmd *cobra.Command, name geo.Account) error {
 		out, err = t.client.OpenClone(ctx, name, admin.OpenClone{ForSeconds: f.life.Seconds()})
 	}
 	if err != nil {
-		return failure{err}
+		return command.Tried(err)
 	}
 	return t.print(out, func(w io.Writer) { writeClone(w, out) })
 }

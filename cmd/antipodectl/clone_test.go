@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // drill --clone opens, shows and drops a clone, and says under which name it is reached and what it has. Flags of the
@@ -30,7 +31,7 @@ func TestDrillClone(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(doc)
 	}))
 	defer srv.Close()
-	run := func(args ...string) (code int, out, errOut string) {
+	run := func(args ...string) (code command.Code, out, errOut string) {
 		var o, e bytes.Buffer
 		tool := newTool(func(name string) string {
 			return map[string]string{adminEnv: srv.URL, tokenEnv: "antipode-admin-" + string(bytes.Repeat([]byte("0"), 64))}[name]
@@ -56,7 +57,7 @@ func TestDrillClone(t *testing.T) {
 		{"--clone", "--drop", "--for", "1h"},
 	} {
 		code, _, errOut := run(bad...)
-		require.Equal(t, exitUsage, code, "%v: %s", bad, errOut)
+		require.Equal(t, command.Usage, code, "%v: %s", bad, errOut)
 	}
 	require.Empty(t, asked)
 	for _, args := range [][]string{{"--clone", "--for", "2h"}, {"--clone"}, {"--clone", "--show"}} {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -29,7 +30,7 @@ the other location stays refused.`,
 		Args: exactly("LOCATION"),
 		RunE: answer(t, func(ctx context.Context, args []string) (e admin.Epochs, err error) {
 			if !notPromoted {
-				return e, usageError{errors.New("both locations would take writes of an account that was promoted: agree with --not-promoted")}
+				return e, command.Wrong(errors.New("both locations would take writes of an account that was promoted: agree with --not-promoted"))
 			}
 			return t.client.OverrideEpochs(ctx, geo.Location(args[0]))
 		}, writeEpochs),

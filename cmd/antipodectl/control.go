@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -110,7 +111,7 @@ func (t *tool) linkCommand() *cobra.Command {
 			RunE: answer(t, func(ctx context.Context, args []string) (admin.Link, error) {
 				d, err := time.ParseDuration(args[0])
 				if err != nil || d <= 0 {
-					return admin.Link{}, usageError{fmt.Errorf("%q is no delay: give one such as 5s or 250ms", args[0])}
+					return admin.Link{}, command.Wrong(fmt.Errorf("%q is no delay: give one such as 5s or 250ms", args[0]))
 				}
 				return t.client.DelayLink(ctx, d)
 			}, writeLink),

@@ -14,6 +14,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/spf13/cobra"
 
+	"antipode/client/command"
 	"antipode/client/dashboards"
 	"antipode/internal/clock"
 	"antipode/internal/hosts"
@@ -43,11 +44,11 @@ func (t *tool) dashboardsCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if last < time.Minute {
-				return usageError{fmt.Errorf("--last is %v, want 1m at least", last)}
+				return command.Wrong(fmt.Errorf("--last is %v, want 1m at least", last))
 			}
 			client, err := prometheus.NewClient(prometheus.Config{Address: source})
 			if err != nil {
-				return usageError{fmt.Errorf("--prometheus %q: %w", source, err)}
+				return command.Wrong(fmt.Errorf("--prometheus %q: %w", source, err))
 			}
 			if file != "" {
 				return t.writeDashboards(cmd.Context(), v1.NewAPI(client), last, file)
@@ -70,10 +71,10 @@ func (t *tool) writeDashboards(ctx context.Context, from v1.API, last time.Durat
 	view.Refresh = 0
 	var page bytes.Buffer
 	if err := dashboards.Page(ctx, &page, from, view); err != nil {
-		return failure{err}
+		return command.Tried(err)
 	}
 	if err := os.WriteFile(file, page.Bytes(), 0o644); err != nil {
-		return failure{err}
+		return command.Tried(err)
 	}
 	return nil
 }
@@ -82,16 +83,16 @@ func (t *tool) writeDashboards(ctx context.Context, from v1.API, last time.Durat
 func (t *tool) serveDashboards(ctx context.Context, from v1.API, last time.Duration, listen string, names []string) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
-		return failure{fmt.Errorf("--listen %s: %w", listen, err)}
+		return command.Tried(fmt.Errorf("--listen %s: %w", listen, err))
 	}
 	page := dashboards.Handler(from, last, clock.System{}.Now, hosts.New(listen, names...))
 	s := &http.Server{Handler: page, ReadHeaderTimeout: headerTime}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })() // A page under way is not waited for.
 	if _, err := fmt.Fprintf(t.out, "dashboards at http://%s/, until interrupted\n", l.Addr()); err != nil {
-		return failure{errors.Join(err, l.Close())}
+		return command.Tried(errors.Join(err, l.Close()))
 	}
 	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return failure{err}
+		return command.Tried(err)
 	}
 	return nil
 }

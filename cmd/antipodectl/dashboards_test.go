@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/client/command"
 )
 
 // answering is a Prometheus that has one series for each query.
@@ -28,7 +30,7 @@ func TestDashboards(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.html")
 	none := func(string) string { return "" }
 	var errOut bytes.Buffer
-	require.Equal(t, exitOK, run(t.Context(), []string{"dashboards", "--prometheus", answering(t), "--html", file}, none, io.Discard, &errOut), errOut.String())
+	require.Equal(t, command.Done, run(t.Context(), []string{"dashboards", "--prometheus", answering(t), "--html", file}, none, io.Discard, &errOut), errOut.String())
 	page, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(page), "Antipode: geo-replication")
@@ -47,7 +49,7 @@ func TestDashboards(t *testing.T) {
 			args = append(args, "--prometheus", answering(t))
 		}
 		errOut.Reset()
-		require.NotEqual(t, exitOK, run(t.Context(), args, none, io.Discard, &errOut), line)
+		require.NotEqual(t, command.Done, run(t.Context(), args, none, io.Discard, &errOut), line)
 		require.Contains(t, errOut.String(), want, line)
 		require.Equal(t, 1, strings.Count(errOut.String(), "\n"), errOut.String())
 	}
@@ -56,7 +58,7 @@ func TestDashboards(t *testing.T) {
 func TestDashboardsAreServed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	r, w := io.Pipe()
-	code := make(chan int, 1)
+	code := make(chan command.Code, 1)
 	go func() {
 		code <- run(ctx, []string{"dashboards", "--prometheus", answering(t), "--listen", "127.0.0.1:0", "--host", "ops.example"}, func(string) string { return "" }, w, io.Discard)
 	}()
@@ -80,5 +82,5 @@ func TestDashboardsAreServed(t *testing.T) {
 		require.Equal(t, want, resp.StatusCode, host)
 	}
 	stop()
-	require.Equal(t, exitOK, <-code)
+	require.Equal(t, command.Done, <-code)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/client/drill"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -109,7 +110,7 @@ func (t *tool) drillCommand() *cobra.Command {
 			err = fmt.Errorf("the drill of %s: %s", plan.Account, strings.Join(faults, "; "))
 		}
 		if err != nil {
-			return exitError{exitDiffers, err}
+			return &command.Error{Code: command.Failed, Err: err}
 		}
 		return nil
 	})
@@ -132,13 +133,13 @@ func (t *tool) drillCommand() *cobra.Command {
 func (f drillFlags) validate() error {
 	switch {
 	case f.calm <= 0 || f.within <= 0 || f.follow <= 0:
-		return usageError{errors.New("--duration, --within and --follow are times above 0")}
+		return command.Wrong(errors.New("--duration, --within and --follow are times above 0"))
 	case !f.unplanned && (f.killGiven || f.rebuildGiven || f.killCommand != "" || f.startCommand != ""):
-		return usageError{errors.New("--kill, --kill-command, --start-command and --rebuild go with --unplanned")}
+		return command.Wrong(errors.New("--kill, --kill-command, --start-command and --rebuild go with --unplanned"))
 	case (f.killCommand == "") != (f.startCommand == ""):
-		return usageError{errors.New("--kill-command and --start-command go together")}
+		return command.Wrong(errors.New("--kill-command and --start-command go together"))
 	case f.killCommand != "" && f.killGiven && !f.kill:
-		return usageError{errors.New("--kill=false does not go with --kill-command")}
+		return command.Wrong(errors.New("--kill=false does not go with --kill-command"))
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/client/drill"
 	"antipode/geo"
 )
@@ -218,13 +219,13 @@ func (d *drilled) table(w http.ResponseWriter, r *http.Request) {
 }
 
 // run runs a drill against it.
-func (d *drilled) run(line string) (code int, out, errOut string) {
+func (d *drilled) run(line string) (code command.Code, out, errOut string) {
 	d.t.Helper()
 	return ctl(d.url, strings.Fields("drill pictures --duration 150ms "+line)...)
 }
 
 // report runs a drill and reads its report.
-func (d *drilled) report(line string) (code int, r drill.Report, errOut string) {
+func (d *drilled) report(line string) (code command.Code, r drill.Report, errOut string) {
 	d.t.Helper()
 	code, out, errOut := d.run(line + " --yes -o json")
 	require.NoError(d.t, json.Unmarshal([]byte(out), &r), "%s%s", out, errOut)
@@ -235,20 +236,20 @@ func (d *drilled) report(line string) (code int, r drill.Report, errOut string) 
 func TestDrillPlanned(t *testing.T) {
 	d := newDrilled(t)
 	code, out, errOut := d.run("--html " + filepath.Join(t.TempDir(), "no.html"))
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	require.Contains(t, out, "nothing was changed")
 	require.Empty(t, d.did)
 	d.deleting = 1
 	code, r, errOut := d.report("")
 	require.Contains(t, errOut, "waiting: the table of a drill before is being deleted")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	require.Equal(t, []string{"planned", "planned", "drop"}, d.did)
 	require.Zero(t, r.Lost)
 	require.Nil(t, r.Unplanned)
 	d.did, d.blocked = nil, true
 	for _, line := range []string{"--yes", "--unplanned --yes", "--dry-run"} {
 		code, _, errOut = d.run(line)
-		require.Equal(t, exitDiffers, code)
+		require.Equal(t, command.Failed, code)
 		require.Contains(t, errOut, "a drill of pictures is blocked, nothing was changed: an operation is under way: a bootstrap")
 	}
 	require.Empty(t, d.did)
@@ -272,7 +273,7 @@ func TestDrillUnplanned(t *testing.T) {
 		d := newDrilled(t)
 		d.development = c.development
 		code, r, errOut := d.report("--unplanned --html " + page + " " + c.line)
-		require.Equal(t, exitOK, code, errOut)
+		require.Equal(t, command.Done, code, errOut)
 		require.Equal(t, c.did, d.did)
 		require.Equal(t, slices.Contains(c.did, "stop"), r.Unplanned.Killed == killByPort)
 		require.Positive(t, r.Lost)
@@ -290,12 +291,12 @@ func TestDrillUnplanned(t *testing.T) {
 	}
 	d := newDrilled(t)
 	code, out, errOut := d.run("--unplanned --yes")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	for _, want := range []string{"primary    it lived, and has followed without a copy", "RTO ", "RPO ", "UNBOUNDED SINCE", "claim      table"} {
 		require.Contains(t, out, want)
 	}
 	code, out, _ = d.run("--unplanned --kill")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	require.Contains(t, out, "loses      acknowledged writes of all clients")
 	require.Contains(t, out, "stops      location northcentralus")
 }
@@ -305,7 +306,7 @@ func TestDrillFindsUnlistedLoss(t *testing.T) {
 	d := newDrilled(t)
 	d.hides = true
 	code, r, errOut := d.report("--unplanned")
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.Equal(t, r.Lost, r.Unplanned.Unlisted)
 	require.Contains(t, errOut, "acknowledged writes are gone and not in the lost-change report")
 }
@@ -316,7 +317,7 @@ func TestDrillRebuilds(t *testing.T) {
 	d := newDrilled(t)
 	d.forks = true
 	code, r, errOut := d.report("--unplanned")
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.Equal(t, []string{"promote", "drop"}, d.did)
 	require.False(t, r.Unplanned.Followed)
 	require.Contains(t, errOut, "its copy has to be made again: antipodectl account rebuild pictures")
@@ -324,7 +325,7 @@ func TestDrillRebuilds(t *testing.T) {
 		d = newDrilled(t)
 		d.forks, d.development = true, line != "--rebuild"
 		code, r, errOut = d.report("--unplanned " + line)
-		require.Equal(t, exitOK, code, errOut)
+		require.Equal(t, command.Done, code, errOut)
 		require.Equal(t, []string{"promote", "rebuild", "planned", "drop"}, d.did)
 		require.True(t, r.Unplanned.Rebuilt)
 	}
@@ -338,7 +339,7 @@ func TestDrillKillCommandThatDoesNotKill(t *testing.T) {
 		d.log, d.immortal = filepath.Join(t.TempDir(), "log"), true
 		code, out, errOut := ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "-o", output, "--follow", "300ms",
 			"--kill-command", "echo killed >> "+d.log, "--start-command", "echo started >> "+d.log)
-		require.Equal(t, exitOK, code, errOut+out)
+		require.Equal(t, command.Done, code, errOut+out)
 		require.Contains(t, errOut, "northcentralus still answers")
 		if output == "text" {
 			require.Contains(t, out, "it was to be stopped by --kill-command, and lived on: the failover was beside a live primary")
@@ -361,7 +362,7 @@ func TestDrillKillCommand(t *testing.T) {
 	d.log = log
 	code, out, errOut := ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "-o", "json",
 		"--kill-command", "echo killed >> "+log, "--start-command", "echo started >> "+log)
-	require.Equal(t, exitOK, code, errOut+out)
+	require.Equal(t, command.Done, code, errOut+out)
 	require.Equal(t, []string{"promote", "planned", "drop"}, d.did)
 	var report drill.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
@@ -375,7 +376,7 @@ func TestDrillKillCommand(t *testing.T) {
 	d = newDrilled(t)
 	code, _, errOut = ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "--kill-command", "exit 3",
 		"--start-command", "echo again >> "+log)
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "exit 3: exit status 3")
 	require.NotContains(t, errOut, "may be stopped")
 	b, err = os.ReadFile(log)
@@ -384,7 +385,7 @@ func TestDrillKillCommand(t *testing.T) {
 
 	d = newDrilled(t)
 	code, _, errOut = ctl(d.url, "drill", "pictures", "--duration", "150ms", "--unplanned", "--yes", "--kill-command", "exit 3", "--start-command", "exit 4")
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "exit 3: exit status 3")
 	require.Contains(t, errOut, "exit 4: exit status 4")
 	require.Contains(t, errOut, "northcentralus may be stopped: start it (--start-command)")
@@ -401,7 +402,7 @@ func TestDrillUsage(t *testing.T) {
 		"--unplanned --kill=false --kill-command x --start-command y": "--kill=false does not go with --kill-command",
 	} {
 		code, _, errOut := ctl("http://127.0.0.1:1", strings.Fields("drill pictures "+line)...)
-		require.Equal(t, exitUsage, code, line)
+		require.Equal(t, command.Usage, code, line)
 		require.Contains(t, errOut, says)
 	}
 }
@@ -421,7 +422,7 @@ func TestDrillInterrupted(t *testing.T) {
 	}
 	d.follows = "the other location does not know yet"
 	code := tl.run(ctx, strings.Fields("drill pictures --duration 150ms --unplanned --yes"))
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut.String(), "the account is at southcentralus: antipodectl failover planned pictures --yes moves it back")
 	require.Contains(t, out.String(), "has not followed")
 }
@@ -443,7 +444,7 @@ func TestDrillStartsWhatItStopped(t *testing.T) {
 			return map[string]string{adminEnv: d.url, tokenEnv: "antipode-admin-" + strings.Repeat("0", 64)}[name]
 		}, &out, &errOut)
 		code := tl.run(ctx, strings.Fields("drill pictures --duration 150ms --unplanned --kill --yes"))
-		require.Equal(t, exitDiffers, code, name)
+		require.Equal(t, command.Failed, code, name)
 		d.mu.Lock()
 		require.Equal(t, []string{"stop", "start"}, d.did[:2], "%s: %s", name, errOut.String())
 		require.False(t, d.down, name)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -35,7 +36,7 @@ block is written beside it, in one file for each row, named after the number of 
 		RunE: answer(t, func(ctx context.Context, args []string) (exported, error) {
 			return t.exportFound(ctx, geo.Location(args[0]), geo.Account(args[1]), folder)
 		}, func(w io.Writer, e exported) {
-			_, _ = fmt.Fprintf(w, "%d rows and %d bytes of payload are in %s\n", e.Rows, e.Payload, e.Folder)
+			_, _ = fmt.Fprintf(w, "%d rows and %s of payload are in %s\n", e.Rows, size(e.Payload), e.Folder)
 		}),
 	}
 	c.Flags().StringVar(&folder, "to", "", "folder that is made, and must not exist")
@@ -52,7 +53,7 @@ type export struct {
 
 func (t *tool) exportFound(ctx context.Context, l geo.Location, account geo.Account, folder string) (exported, error) {
 	if folder == "" {
-		return exported{}, usageError{errors.New("fork found export needs --to FOLDER")}
+		return exported{}, command.Wrong(errors.New("fork found export needs --to FOLDER"))
 	}
 	e := &export{t: t, out: exported{Folder: folder}, from: l}
 	err := t.eachFound(ctx, l, admin.FoundQuery{Account: account, Values: true}, func(rows []admin.FoundRow) error { return e.page(ctx, rows) })

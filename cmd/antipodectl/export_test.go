@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // foundServer has a lost-and-found of three rows, one on a page, of which the second cannot be decoded, and the last
@@ -56,8 +57,8 @@ func TestR16FoundIsExportedPageByPage(t *testing.T) {
 	srv, rows, dropped := foundServer(t)
 	folder := filepath.Join(t.TempDir(), "found")
 	code, out, errOut := ctl(srv.URL, "fork", "found", "export", "south", "pictures", "--to", folder)
-	require.Equal(t, exitOK, code, errOut)
-	require.Equal(t, fmt.Sprintf("3 rows and 10 bytes of payload are in %s\n", folder), out)
+	require.Equal(t, command.Done, code, errOut)
+	require.Equal(t, fmt.Sprintf("3 rows and 10 B of payload are in %s\n", folder), out)
 	b, err := os.ReadFile(filepath.Join(folder, "rows.json"))
 	require.NoError(t, err)
 	var got admin.Found
@@ -68,18 +69,18 @@ func TestR16FoundIsExportedPageByPage(t *testing.T) {
 	require.Equal(t, "03/0;03/1;", string(b))
 
 	code, _, errOut = ctl(srv.URL, "fork", "found", "export", "south", "pictures", "--to", folder)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "exists")
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	code, _, _ = ctl(srv.URL, "fork", "found", "export", "elsewhere", "pictures", "--to", nowhere)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.NoFileExists(t, nowhere)
 
 	code, out, _ = ctl(srv.URL, "fork", "found", "list", "south")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	require.Regexp(t, `(?m)^pictures .* unreadable`, out)
 	code, out, _ = ctl(srv.URL, "fork", "found", "drop", "south", "pictures", "--yes")
-	require.Equal(t, exitOK, code)
-	require.Equal(t, "3 rows are dropped\n", out)
+	require.Equal(t, command.Done, code)
+	require.Equal(t, "3 entries of account pictures are dropped at south\n", out)
 	require.Equal(t, []string{"01", "02", "03"}, *dropped)
 }

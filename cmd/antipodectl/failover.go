@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -142,7 +143,7 @@ func (p failoverPlan) refusal(what string) error {
 	if len(p.Blocked) == 0 {
 		return nil
 	}
-	return exitError{exitDiffers, fmt.Errorf("%s of %s is blocked, nothing was changed: %s", what, p.Account, strings.Join(p.Blocked, "; "))}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s of %s is blocked, nothing was changed: %s", what, p.Account, strings.Join(p.Blocked, "; "))}
 }
 
 func writePlan(w io.Writer, p failoverPlan) {
@@ -170,6 +171,9 @@ func writePlanState(w io.Writer, p failoverPlan) {
 		behind := "how far is not known"
 		if s.LagRecords != nil {
 			behind = fmt.Sprintf("%d records not there", *s.LagRecords)
+		}
+		if s.AtLeast && s.LagRecords != nil {
+			behind = fmt.Sprintf("at least %s; what %s has committed since it last answered is not known", behind, p.From)
 		}
 		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, statusOf(s), behind)
 	}
@@ -204,7 +208,7 @@ account. Those that do not move are tried three times. It shows how many have mo
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if within <= 0 || within > failoverWithinMax {
-			return usageError{errors.New("--within is a time above 0, an hour at most")}
+			return command.Wrong(errors.New("--within is a time above 0, an hour at most"))
 		}
 		if whole.from != "" {
 			return t.runWhole(cmd.Context(), whole, admin.Failover{Type: admin.FailoverPlanned, WithinSeconds: within.Seconds()}, dry || !yes)
@@ -217,7 +221,7 @@ account. Those that do not move are tried three times. It shows how many have mo
 		if dry || !yes {
 			err := t.print(plan, func(w io.Writer) {
 				writePlan(w, plan)
-				_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+				_, _ = fmt.Fprintln(w, nothingChanged)
 			})
 			return errors.Join(err, plan.refusal("a planned failover"))
 		}
@@ -319,7 +323,7 @@ stay at LOCATION. It returns when that is so; failover planned --location goes o
 	})
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if whole.from != "" && notTaken {
-			return usageError{errors.New("--not-taken is of one ACCOUNT")}
+			return command.Wrong(errors.New("--not-taken is of one ACCOUNT"))
 		}
 		if whole.from != "" {
 			return t.endWhole(cmd.Context(), whole, dry)

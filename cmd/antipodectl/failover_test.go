@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // A plan names what is not known of a service as such, and not as an empty word.
@@ -18,12 +19,17 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
 	})
 	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "blob"}}}})
+		none := uint64(0)
+		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{
+			{ServiceStatus: admin.ServiceStatus{Service: "blob"}},
+			{ServiceStatus: admin.ServiceStatus{Service: "table", Status: admin.Live}, LagRecords: &none, AtLeast: true},
+		}})
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
 	require.Contains(t, out, "blob       in a state that is not known, how far is not known\n")
+	require.Contains(t, out, "table      live, at least 0 records not there; what north has committed since it last answered is not known\n")
 	require.Contains(t, out, "blocked    the blob service is in a state that is not known there\n")
 }
 
@@ -52,12 +58,36 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 		code, out, errOut := ctl(srv.URL, append([]string{"failover"}, args...)...)
 		require.NotContains(t, out, "nothing is lost", args)
 		require.Contains(t, out+errOut, "south does not answer", args)
-		require.Equal(t, args[0] == "planned", code == exitDiffers, args)
+		require.Equal(t, args[0] == "planned", code == command.Failed, args)
 	}
 	refusal = http.StatusBadRequest
 	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
 	require.Contains(t, out, "; nothing is lost\n")
 	require.NotContains(t, out, "blocked")
+}
+
+// Beside a primary that answers, an unplanned failover is shown with the planned one, which loses nothing; not beside one for
+// which that is blocked.
+func TestUnplannedPointsToPlanned(t *testing.T) {
+	status := admin.Live
+	mux := http.NewServeMux()
+	account := admin.AccountInfo{Account: admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"}}
+	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(account) })
+	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "blob", Status: status}}}})
+	})
+	mux.HandleFunc("POST /v1/accounts/pictures/update", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.AccountUpdated{AccountInfo: account})
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	const hint = "north answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned pictures\n"
+	_, out, _ := ctl(srv.URL, "failover", "unplanned", "pictures")
+	require.Contains(t, out, hint)
+	require.Contains(t, out, nothingChanged)
+	status = admin.Unavailable
+	_, out, _ = ctl(srv.URL, "failover", "unplanned", "pictures")
+	require.NotContains(t, out, "planned failover")
 }
 
 // R19: a location that does not exist has no failover, and no plan; the port of one location alone knows no other.
@@ -79,7 +109,7 @@ func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
 		{"planned", "--location", "east", "--yes"},
 	} {
 		code, _, errOut := ctl(srv.URL, append([]string{"failover"}, line...)...)
-		require.Equal(t, exitFailed, code, line)
+		require.Equal(t, command.Failed, code, line)
 		require.Contains(t, errOut, "there is no location east: there are north and south", line)
 	}
 	code, out, _ := ctl(srv.URL, "failover", "show", "--location", "north")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // inSyncWait is the zero value of --wait: a node that was away for long is fed.
@@ -40,7 +41,7 @@ prints that to stderr every few seconds.`,
 func (t *tool) awaitInSync(ctx context.Context, name string, limit time.Duration) (admin.Changed, error) {
 	done := admin.Changed{Name: name, State: admin.Running}
 	if _, _, err := admin.ParseNodeName(name); err != nil {
-		return done, usageError{err}
+		return done, command.Wrong(err)
 	}
 	began := t.mono()
 	for reported := began; ; {

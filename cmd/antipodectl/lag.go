@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -38,9 +39,9 @@ table/PartitionKey. Nothing is estimated: what is not known is "unknown", and ab
 			s, err := geo.ParseService(q.Service)
 			switch {
 			case q.Service != "" && (err != nil || s == geo.Catalog):
-				return usageError{fmt.Errorf("--service is blob, queue or table, not %q", q.Service)}
+				return command.Wrong(fmt.Errorf("--service is blob, queue or table, not %q", q.Service))
 			case q.Partition != "" && q.Service == "":
-				return usageError{errors.New("--partition needs --service")}
+				return command.Wrong(errors.New("--partition needs --service"))
 			}
 			return answer(t, func(ctx context.Context, args []string) (admin.Lag, error) {
 				return t.client.Lag(ctx, geo.Account(args[0]), q)
@@ -69,7 +70,7 @@ func writeLag(w io.Writer, l admin.Lag) {
 		if s.Reason != "" {
 			status += ": " + s.Reason
 		}
-		rows = append(rows, []string{s.Service, status, instantOrUnknown(s.LastSyncTime), spanOrUnknown(s.LagSeconds), countOrUnknown(s.LagRecords)})
+		rows = append(rows, []string{s.Service, status, instantOrUnknown(s.LastSyncTime), spanOrUnknown(s.LagSeconds), behind(s)})
 	}
 	table(w, rows)
 	_, _ = fmt.Fprintln(w)
@@ -99,6 +100,14 @@ func writeUnasked(w io.Writer, silent []admin.SilentLocation) {
 	for _, s := range silent {
 		_, _ = fmt.Fprintf(w, "%s could not be asked: %s\n", s.Location, s.Reason)
 	}
+}
+
+// behind is how many records a service lacks, as far as that is known.
+func behind(s admin.ServiceLag) string {
+	if s.AtLeast && s.LagRecords != nil {
+		return "at least " + countOrUnknown(s.LagRecords)
+	}
+	return countOrUnknown(s.LagRecords)
 }
 
 func instantOrUnknown(t admin.Time) string {

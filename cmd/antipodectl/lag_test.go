@@ -15,7 +15,7 @@ func lagDocument(now admin.Time) admin.Lag {
 		Account: "pictures", Primary: "southcentralus", Secondary: "northcentralus",
 		Services: []admin.ServiceLag{{
 			ServiceStatus: admin.ServiceStatus{Service: "table", Status: admin.Live, LastSyncTime: then, LagSeconds: seconds(2.5), StreamsBehind: 1},
-			LagRecords:    count(3),
+			LagRecords:    count(3), AtLeast: true,
 		}},
 		Partition: &admin.PartitionLane{Service: "table", Key: "people/smith", Lane: 17},
 		Streams: []admin.StreamLag{

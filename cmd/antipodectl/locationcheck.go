@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -56,7 +57,7 @@ func (c *wholeCheck) refusal(from geo.Location) error {
 	if c == nil || c.Refused == 0 {
 		return nil
 	}
-	return exitError{exitDiffers, fmt.Errorf("%d accounts of %s would be refused, nothing was changed", c.Refused, from)}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%d accounts of %s would be refused, nothing was changed", c.Refused, from)}
 }
 
 // writeRefused writes the first refused accounts, and how many there are beside them.

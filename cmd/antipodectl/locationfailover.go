@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -25,11 +26,11 @@ func (f *wholeFlags) add(c *cobra.Command) {
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case f.from == "" && f.to != "":
-			return usageError{errors.New("--to goes with --location")}
+			return command.Wrong(errors.New("--to goes with --location"))
 		case f.from == "":
 			return one(cmd, args)
 		case f.from == f.to:
-			return usageError{errors.New("--location and --to are two locations")}
+			return command.Wrong(errors.New("--location and --to are two locations"))
 		}
 		return exactly()(cmd, args)
 	}
@@ -110,7 +111,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		}
 	}
 	if p.To == "" {
-		return p, usageError{errors.New("the port that answers knows no other location: give --to")}
+		return p, command.Wrong(errors.New("the port that answers knows no other location: give --to"))
 	}
 	for _, svc := range geo.Services {
 		p.Services = append(p.Services, wholeService{Service: svc.String()})
@@ -176,7 +177,7 @@ func (p *wholePlan) count(a admin.AccountStatus) {
 func writeWholePlan(w io.Writer, p wholePlan) {
 	_, _ = fmt.Fprintf(w, "location   %s: %d accounts with a copy, %d without one, which stay\nmove       %s to %s\n", p.From, p.Accounts, p.Alone, p.From, p.To)
 	if p.BacklogRecords != nil {
-		_, _ = fmt.Fprintf(w, "on the way %d records, %d bytes with payload\n", *p.BacklogRecords, *p.BacklogBytes)
+		_, _ = fmt.Fprintf(w, "on the way %d records, %s with payload\n", *p.BacklogRecords, size(uint64(max(0, *p.BacklogBytes))))
 	} else {
 		_, _ = fmt.Fprintln(w, "on the way not known")
 	}
@@ -199,7 +200,7 @@ func (p wholePlan) refusal() error {
 	if len(p.Blocked) == 0 {
 		return nil
 	}
-	return exitError{exitDiffers, fmt.Errorf("a failover of location %s is blocked, nothing was changed: %s", p.From, strings.Join(p.Blocked, "; "))}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("a failover of location %s is blocked, nothing was changed: %s", p.From, strings.Join(p.Blocked, "; "))}
 }
 
 // runWhole moves the accounts of a location, or with dry only says what that would meet. at is the location that is asked.
@@ -236,7 +237,7 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 		return err
 	}
 	if now.Waiting > 0 {
-		return exitError{exitDiffers, fmt.Errorf("%d accounts are still at %s", now.Waiting, now.From)}
+		return &command.Error{Code: command.Failed, Err: fmt.Errorf("%d accounts are still at %s", now.Waiting, now.From)}
 	}
 	return nil
 }
@@ -331,7 +332,7 @@ passed over and why. account show says it of one account.`,
 	}
 	c.RunE = answer(t, func(ctx context.Context, _ []string) (admin.LocationFailover, error) {
 		if whole.from == "" {
-			return admin.LocationFailover{}, usageError{errors.New(c.CommandPath() + " needs --location LOCATION")}
+			return admin.LocationFailover{}, command.Wrong(errors.New(c.CommandPath() + " needs --location LOCATION"))
 		}
 		_, found, err := t.findWhole(ctx, whole)
 		return found, err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -211,7 +212,7 @@ fork found export does.`,
 		RunE: answer(t, func(ctx context.Context, args []string) (lostExported, error) {
 			return t.exportLost(ctx, geo.Account(args[0]), at, folder)
 		}, func(w io.Writer, e lostExported) {
-			_, _ = fmt.Fprintf(w, "%d changes, %d rows and %d bytes of payload are in %s\n", e.Changes, e.Found.Rows, e.Found.Payload, e.Folder)
+			_, _ = fmt.Fprintf(w, "%d changes, %d rows and %s of payload are in %s\n", e.Changes, e.Found.Rows, size(e.Found.Payload), e.Folder)
 		}),
 	}
 	c.Flags().StringVar(&folder, "to", "", "folder that is made, and must not exist")
@@ -222,7 +223,7 @@ fork found export does.`,
 func (t *tool) exportLost(ctx context.Context, name geo.Account, at, folder string) (lostExported, error) {
 	out := lostExported{Folder: folder, Found: exported{Folder: folder}}
 	if folder == "" {
-		return out, usageError{errors.New("lost export needs --to FOLDER")}
+		return out, command.Wrong(errors.New("lost export needs --to FOLDER"))
 	}
 	r, err := t.lostOf(ctx, name, at)
 	if err != nil {
@@ -254,30 +255,31 @@ func (t *tool) exportLost(ctx context.Context, name geo.Account, at, folder stri
 }
 
 func (t *tool) lostDrop() *cobra.Command {
-	var yes bool
-	c := &cobra.Command{
-		Use:   "drop LOCATION ACCOUNT --yes",
-		Short: "Delete the report of an account's lost changes, for good",
-		Long: `drop deletes what a location has kept of the lost changes of an account. What the rows held
+	return t.dropCommand("Delete the report of an account's lost changes, for good",
+		`drop deletes what a location has kept of the lost changes of an account. What the rows held
 stays in its lost-and-found until fork found drop. Nothing brings the report back: export it
-before.`,
-		Example: `  antipodectl lost drop southcentralus pictures --yes`,
-		Args:    exactly("LOCATION", "ACCOUNT"),
-		RunE: answer(t, func(ctx context.Context, args []string) (out admin.LostDropped, err error) {
-			if !yes {
-				return out, usageError{errors.New("lost drop needs --yes: nothing brings the report back")}
-			}
-			for more := true; more; {
-				page, err := t.client.DropLost(ctx, geo.Location(args[0]), admin.DropLost{Account: geo.Account(args[1])})
-				if err != nil {
-					return out, err
-				}
-				out.Dropped += page.Dropped
-				more = page.More
-			}
-			return out, nil
-		}, func(w io.Writer, d admin.LostDropped) { _, _ = fmt.Fprintf(w, "%d entries are dropped\n", d.Dropped) }),
+before. Without --yes it counts the entries, and changes nothing.`,
+		"antipodectl lost drop LOCATION ACCOUNT", "antipodectl lost export ACCOUNT --to lost", t.dropLost)
+}
+
+// dropLost counts the lost changes of an account and what is claimed about them, and deletes them with yes.
+func (t *tool) dropLost(ctx context.Context, l geo.Location, account geo.Account, yes bool) (out dropped, err error) {
+	kept, err := t.lostAt(ctx, account, l)
+	if err != nil {
+		return out, err
 	}
-	c.Flags().BoolVar(&yes, "yes", false, "the report is not needed any more")
-	return c
+	out.Entries = len(kept.Claims) + len(kept.Changes)
+	for _, c := range kept.Changes {
+		out.Bytes += c.Bytes
+		out.PayloadBytes += c.PayloadBytes
+	}
+	for more := yes; more; {
+		page, err := t.client.DropLost(ctx, l, admin.DropLost{Account: account})
+		if err != nil {
+			return out, err
+		}
+		out.Dropped += page.Dropped
+		more = page.More
+	}
+	return out, nil
 }

@@ -6,16 +6,19 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // lostServer has an account of the south whose former primary, the north, has kept two lost changes, one on a page.
-func lostServer(t *testing.T, silent bool) *httptest.Server {
+func lostServer(t *testing.T, silent bool) (_ *httptest.Server, drops *atomic.Int32) {
+	drops = &atomic.Int32{}
 	t.Helper()
 	at := admin.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	changes := []admin.LostChange{
@@ -49,22 +52,20 @@ func lostServer(t *testing.T, silent bool) *httptest.Server {
 	mux.HandleFunc("POST /v1/locations/north/found/list", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(admin.Found{Location: "north", Rows: []admin.FoundRow{{Key: "03", Account: "pictures", Value: []byte("v")}}})
 	})
-	drops := 0
 	mux.HandleFunc("POST /v1/locations/north/lost/drop", func(w http.ResponseWriter, _ *http.Request) {
-		drops++
-		_ = json.NewEncoder(w).Encode(admin.LostDropped{Dropped: 2, More: drops == 1})
+		_ = json.NewEncoder(w).Encode(admin.LostDropped{Dropped: 2, More: drops.Add(1) == 1})
 	})
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
-	return srv
+	return srv, drops
 }
 
 // R22: the report has every page of both locations, what is claimed about it, and names a location that does not answer. An
 // export has the same and what the rows held; it fails where a location may have more.
 func TestR22LostIsReported(t *testing.T) {
-	srv := lostServer(t, false)
+	srv, drops := lostServer(t, false)
 	code, out, errOut := ctl(srv.URL, "lost", "list", "pictures")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	require.Regexp(t, `(?m)^north +table +2@south +2 +1 +complete$`, out)
 	require.Regexp(t, `(?m)^north +blob .* incomplete since 2026-01-02T03:04:05.*: it was set back$`, out)
 	require.Regexp(t, `(?m)^north +table +t +k +r +1 +0 +100 .* surely$`, out)
@@ -72,8 +73,8 @@ func TestR22LostIsReported(t *testing.T) {
 
 	folder := filepath.Join(t.TempDir(), "lost")
 	code, out, errOut = ctl(srv.URL, "lost", "export", "pictures", "--to", folder)
-	require.Equal(t, exitOK, code, errOut)
-	require.Equal(t, "2 changes, 1 rows and 0 bytes of payload are in "+folder+"\n", out)
+	require.Equal(t, command.Done, code, errOut)
+	require.Equal(t, "2 changes, 1 rows and 0 B of payload are in "+folder+"\n", out)
 	b, err := os.ReadFile(filepath.Join(folder, "changes.json"))
 	require.NoError(t, err)
 	var r lostReport
@@ -83,23 +84,26 @@ func TestR22LostIsReported(t *testing.T) {
 	require.Len(t, r.Locations[0].Claims, 2)
 	require.FileExists(t, filepath.Join(folder, "north", "rows.json"))
 
-	code, _, _ = ctl(srv.URL, "lost", "drop", "north", "pictures")
-	require.Equal(t, exitUsage, code)
+	code, out, errOut = ctl(srv.URL, "lost", "drop", "north", "pictures")
+	require.Equal(t, command.Done, code, errOut)
+	require.Equal(t, "4 entries of account pictures (150 B, and 0 B of payload) would be dropped at north, for good\n"+
+		"save them first: antipodectl lost export pictures --to lost\nnothing was changed: --yes begins it\n", out)
+	require.Zero(t, drops.Load(), "that was a rehearsal")
 	code, out, errOut = ctl(srv.URL, "lost", "drop", "north", "pictures", "--yes")
-	require.Equal(t, exitOK, code, errOut)
-	require.Equal(t, "4 entries are dropped\n", out)
+	require.Equal(t, command.Done, code, errOut)
+	require.Equal(t, "4 entries of account pictures are dropped at north\n", out)
 
-	silent := lostServer(t, true)
+	silent, _ := lostServer(t, true)
 	code, out, _ = ctl(silent.URL, "lost", "list", "pictures")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	require.Contains(t, out, "south does not answer")
 	nowhere := filepath.Join(t.TempDir(), "nowhere")
 	code, _, errOut = ctl(silent.URL, "lost", "export", "pictures", "--to", nowhere)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "--location names one that does")
 	require.NoDirExists(t, nowhere)
 	code, _, errOut = ctl(silent.URL, "lost", "export", "pictures", "--to", nowhere, "--location", "north")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 }
 
 // R22: while the former primary has not followed, the report names it and the time of the failover, in place of the line
@@ -119,12 +123,12 @@ func TestR22LostIsAwaited(t *testing.T) {
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
 	code, out, errOut := ctl(srv.URL, "lost", "list", "pictures")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	require.Contains(t, out, "north has not reported yet")
 	require.Contains(t, out, "the failover of 2026-01-02T03:04:05")
 	require.NotContains(t, out, "no location that answers")
 	code, out, errOut = ctl(srv.URL, "lost", "list", "pictures", "--output", "json")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	var r lostReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, awaited, r.Awaited)

@@ -1,9 +1,7 @@
 // Command antipodectl shows how an Antipode deployment does and operates it,
 // through its admin ports. docs/admin.md describes them.
 //
-// Exit codes: 0 the operation was done, 1 it failed or its outcome is unknown (one
-// line on stderr says what happened, to what, and what to do), 2 the command line
-// was wrong and nothing was tried.
+// Its exit codes are those of package command.
 package main
 
 import (
@@ -20,5 +18,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
-	os.Exit(code)
+	os.Exit(int(code))
 }

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -60,6 +61,7 @@ func port(t *testing.T) *httptest.Server {
 	moving.Name, moving.Operation, moving.FailoverPhase = "ledger", "a planned failover to southcentralus", admin.FailoverClosing
 	answer("GET /v1/accounts", 200, admin.AccountList{Accounts: []admin.AccountInfo{local, moving, account}})
 	answer("GET /v1/accounts/pictures", 200, account)
+	answer("GET /v1/accounts/"+string(local.Name), 200, local)
 	answer("POST /v1/accounts/pictures/update", 200, admin.AccountUpdated{AccountInfo: account})
 	waits := local
 	waits.Operation = "the change to LRS: the other location has not deleted its copy yet"
@@ -228,12 +230,14 @@ func port(t *testing.T) *httptest.Server {
 }
 
 // ctl runs a command line with url and a token in the environment.
-func ctl(url string, args ...string) (code int, out, errOut string) {
+func ctl(url string, args ...string) (code command.Code, out, errOut string) {
 	var o, e bytes.Buffer
 	env := func(name string) string {
 		return map[string]string{adminEnv: url, tokenEnv: "antipode-admin-" + strings.Repeat("0", 64)}[name]
 	}
-	code = run(context.Background(), args, env, &o, &e)
+	c := newTool(env, &o, &e)
+	c.now = func() time.Time { return time.Date(2026, 11, 21, 15, 4, 6, 0, time.UTC) }
+	code = c.run(context.Background(), args)
 	return code, o.String(), e.String()
 }
 
@@ -243,6 +247,15 @@ func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
 		"status":                    "status",
+		"status-all":                "status --all",
+		"status-account":            "status --account devstoreaccount1",
+		"status-account-missing":    "status --account nobody",
+		"check":                     "check",
+		"check-json":                "check --output json",
+		"help-check":                "check --help",
+		"nodes":                     "nodes",
+		"nodes-json":                "nodes --output json",
+		"help-nodes":                "nodes --help",
 		"events":                    "events",
 		"events-json":               "events --output json",
 		"lag":                       "lag pictures",
@@ -260,6 +273,8 @@ func TestGolden(t *testing.T) {
 		"help-verify":               "verify --help",
 		"account-create":            "account create pictures --location southcentralus --key1 a2V5MQ==",
 		"account-update":            "account update pictures --redundancy RA-GRS",
+		"account-update-lrs":        "account update pictures --redundancy LRS",
+		"account-update-lrs-yes":    "account update pictures --redundancy standard_lrs --yes",
 		"account-update-behind":     "account update abc --redundancy LRS",
 		"account-update-json":       "account update pictures --redundancy RA-GRS -o json",
 		"help-account-update":       "account update --help",
@@ -274,7 +289,7 @@ func TestGolden(t *testing.T) {
 		"account-rebuild-json":      "account rebuild pictures --force pictures --output json",
 		"account-rebuild-other":     "account rebuild pictures --force filling",
 		"account-rebuild-refused":   "account rebuild ahead",
-		"account-rate":              "account rate filling 20000000",
+		"account-rate":              "account rate filling 20MiB",
 		"account-rate-none":         "account rate filling fast",
 		"help-account-rebuild":      "account rebuild --help",
 		"account-show-json":         "account show pictures --output json",
@@ -298,7 +313,10 @@ func TestGolden(t *testing.T) {
 		"fork-found-list":           "fork found list southcentralus",
 		"fork-found-list-json":      "fork found list southcentralus --account pictures --output json",
 		"fork-found-drop":           "fork found drop southcentralus pictures --yes",
-		"fork-found-drop-refused":   "fork found drop southcentralus pictures",
+		"fork-found-drop-dry":       "fork found drop southcentralus pictures",
+		"fork-found-drop-json":      "fork found drop southcentralus pictures --yes -o json",
+		"help-fork-found-drop":      "fork found drop --help",
+		"help-lost-drop":            "lost drop --help",
 		"help-fork-resolve":         "fork resolve --help",
 		"help-fork-found":           "fork found --help",
 		"help-fork-resume":          "fork resume --help",
@@ -322,6 +340,11 @@ func TestGolden(t *testing.T) {
 		"location-start":            "location start northcentralus",
 		"range-recover":             "range recover northcentralus 4 --accept-loss",
 		"range-recover-dry":         "range recover northcentralus 1 --dry-run --accept-loss",
+		"range-recover-unasked":     "range recover northcentralus 1",
+		"range-recover-named":       "range recover northcentralus table --accept-loss",
+		"range-recover-none":        "range recover northcentralus queue",
+		"account-missing-json":      "account show nobody --output json",
+		"usage-json":                "account create --output json",
 		"range-recover-json":        "range recover northcentralus 4 --accept-loss --output json",
 		"range-recover-quorum":      "range recover northcentralus 2 --accept-loss --untrusted",
 		"range-recover-alone":       "range recover northcentralus 3 --accept-loss --without-pair",
@@ -361,7 +384,7 @@ func TestGolden(t *testing.T) {
 func TestNodeAlarms(t *testing.T) {
 	write := func(streams map[string]uint64, nodes ...admin.Node) string {
 		var b strings.Builder
-		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south"}}})
+		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south"}}}, statusView{})
 		return b.String()
 	}
 	require.Contains(t, write(nil, admin.Node{Name: "north-1", State: admin.Running}, admin.Node{Name: "north-2", State: admin.Stopped}), "alarms   none\n\n")
@@ -378,7 +401,7 @@ func TestStatusJSON(t *testing.T) {
 	want, err := os.ReadFile(statusDocument)
 	require.NoError(t, err)
 	code, out, errOut := ctl(port(t).URL, "status", "--output", "json")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	require.Equal(t, string(want), out)
 	require.Empty(t, errOut)
 }
@@ -426,16 +449,16 @@ func TestUsage(t *testing.T) {
 		"link delay 0s":                                             `"0s" is no delay`,
 		"link cut now":                                              `does not take "now"`,
 		"range recover northcentralus":                              "needs LOCATION RANGE",
-		"range recover northcentralus 4":                            "--accept-loss",
 		"account free music":                                        "--yes",
-		"range recover northcentralus 4 --untrusted":                "--accept-loss",
-		"range recover northcentralus table --accept-loss":          `"table" is no range`,
+		"range recover northcentralus file --accept-loss":           `"file" is no range`,
+		"account rate pictures 20MB":                                `"20MB" is no size`,
+		"verify pictures --rate much":                               `"much" is no size`,
 		"link nonsense":                                             `has no command "nonsense"`,
 		"account create pictures --location=":                       "needs --location LOCATION",
 		"account create pictures --location a --key3 x":             "unknown flag: --key3",
 	} {
 		code, out, errOut := ctl(srv.URL, strings.Fields(line)...)
-		require.Equal(t, exitUsage, code, line)
+		require.Equal(t, command.Usage, code, line)
 		require.Empty(t, out, line)
 		require.Contains(t, errOut, says, line)
 		require.Contains(t, errOut, "--help shows how", line)
@@ -448,18 +471,41 @@ func TestServerDown(t *testing.T) {
 	const url = "http://127.0.0.1:1"
 	for _, line := range []string{"status", "status --watch", "account list", "link cut", "node stop northcentralus-1"} {
 		code, out, errOut := ctl(url, strings.Fields(line)...)
-		require.Equal(t, exitFailed, code, line)
+		require.Equal(t, command.Failed, code, line)
 		require.Empty(t, out, line)
 		require.Equal(t, "antipodectl: no server answers at "+url+
 			": start one with `make run`, or name another with --admin URL or ANTIPODE_ADMIN\n", errOut)
 	}
 }
 
+// An error in JSON has the code of the server, or one that says whether anything happened.
+func TestErrorsHaveCodes(t *testing.T) {
+	code, out, errOut := ctl("http://127.0.0.1:1", "status", "--output", "json")
+	require.Equal(t, command.Failed, code)
+	require.Empty(t, out)
+	require.Equal(t, "Unreachable", errorCode(t, errOut))
+	code, _, errOut = ctl(port(t).URL, "node", "start", "northcentralus-2", "--output", "json")
+	require.Equal(t, command.Failed, code)
+	require.Equal(t, "NodeRunning", errorCode(t, errOut))
+	require.Equal(t, "Interrupted", codeOf(command.Tried(context.Canceled)))
+	require.Equal(t, "Partial", codeOf(&command.Error{Code: command.Partial, Err: io.EOF}))
+}
+
+// errorCode is the code of the only line of an error in JSON.
+func errorCode(t *testing.T, line string) string {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(line, "\n"), line)
+	var doc admin.ErrorDocument
+	require.NoError(t, json.Unmarshal([]byte(line), &doc))
+	require.NotEmpty(t, doc.Error.Message)
+	return doc.Error.Code
+}
+
 // TestWhichServer: --admin wins over the environment, which wins over the default.
 func TestWhichServer(t *testing.T) {
 	srv := port(t)
 	code, _, _ := ctl("http://127.0.0.1:1", "status", "--admin", srv.URL)
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	tl := newTool(func(string) string { return "" }, io.Discard, io.Discard)
 	tl.output = "text"
 	require.NoError(t, tl.prepare())
@@ -494,7 +540,7 @@ func TestWatch(t *testing.T) {
 		c <- time.Time{}
 		return c
 	}
-	require.Equal(t, exitOK, tl.run(ctx, []string{"status", "--watch", "--interval", "2s", "-o", "json"}))
+	require.Equal(t, command.Done, tl.run(ctx, []string{"status", "--watch", "--interval", "2s", "-o", "json"}))
 	require.Equal(t, string(status)+string(status), out.String())
 	require.Equal(t, 1, strings.Count(errOut.String(), "\n"))
 	require.Contains(t, errOut.String(), "502 Bad Gateway")
@@ -509,11 +555,11 @@ func TestOtherVersion(t *testing.T) {
 	}))
 	defer srv.Close()
 	code, out, errOut := ctl(srv.URL, "status")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Empty(t, out)
 	require.Contains(t, errOut, "speaks status version 2")
 	code, out, _ = ctl(srv.URL, "status", "-o", "json")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	require.JSONEq(t, `{"version":2}`, out)
 }
 
@@ -551,7 +597,7 @@ func TestFigures(t *testing.T) {
 func TestFirstScreen(t *testing.T) {
 	_, out, _ := ctl("")
 	code, long, _ := ctl("", "--help")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	require.Equal(t, out, long)
 	head, groups, _ := strings.Cut(out, "Usage:")
 	at := -1

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -36,30 +36,27 @@ may be ahead of it: docs/admin.md says what to expect.
 
 The nodes that do not answer must be dead for good, or able to reach the survivor when they
 come back: two of them that reach only each other would go on as if nothing had happened.
---dry-run changes nothing: it names the replica that would be kept and those given up.
+Without --accept-loss, as with --dry-run, it changes nothing: it names the replica that would
+be kept and those given up.
 
 It is refused while a quorum of trusted replicas answers: then nothing is to recover.
 
 The other location is asked up to which time it has received the range: whatever the range
 commits from then on is later. If it does not answer, nothing happens without --without-pair:
 then its copy is taken to be forked if it has received later times.`,
-		Example: `  antipodectl status                      # RANGE is the ID of a range without a leader
-  antipodectl range recover northcentralus 4 --dry-run
+		Example: `  antipodectl status                      # RANGE is the ID or the service of a range without a leader
+  antipodectl range recover northcentralus table
   antipodectl range recover northcentralus 4 --accept-loss
   antipodectl range recover northcentralus 4 --accept-loss --untrusted --output json`,
 		Args: exactly("LOCATION", "RANGE"),
 		RunE: answer(t, func(ctx context.Context, args []string) (r admin.RangeRecovered, err error) {
-			id, err := strconv.ParseUint(args[1], 10, 32)
-			if err != nil || id == 0 {
-				return r, usageError{fmt.Errorf("%q is no range: give its number, antipodectl status shows it", args[1])}
+			id, err := t.rangeNamed(ctx, geo.Location(args[0]), args[1])
+			if err != nil {
+				return r, err
 			}
-			switch {
-			case in.DryRun:
-				in.AcceptLoss = false // A server of an earlier version then refuses.
-			case !in.AcceptLoss:
-				return r, usageError{errors.New("what only the lost replicas held is given up: look with --dry-run, agree with --accept-loss")}
-			}
-			return t.client.RecoverRange(ctx, geo.Location(args[0]), geo.RangeID(id), in)
+			in.DryRun = in.DryRun || !in.AcceptLoss
+			in.AcceptLoss = !in.DryRun // A server of an earlier version refuses a dry run.
+			return t.client.RecoverRange(ctx, geo.Location(args[0]), id, in)
 		}, writeRecovered),
 	}
 	c.Flags().BoolVar(&in.AcceptLoss, "accept-loss", false, "agree that what only the lost replicas held is lost")
@@ -67,6 +64,32 @@ then its copy is taken to be forked if it has received later times.`,
 	c.Flags().BoolVar(&in.WithoutPair, "without-pair", false, "do not ask the other location up to which time it has received the range")
 	c.Flags().BoolVar(&in.Untrusted, "untrusted", false, "take a replica that lost fsynced data, where no trusted one is left")
 	return c
+}
+
+// rangeNamed returns the range of a location with a number, or the only one of a service.
+func (t *tool) rangeNamed(ctx context.Context, at geo.Location, name string) (geo.RangeID, error) {
+	if id, err := strconv.ParseUint(name, 10, 32); err == nil && id > 0 {
+		return geo.RangeID(id), nil
+	}
+	if _, err := geo.ParseService(name); err != nil {
+		return 0, command.Wrong(fmt.Errorf("%q is no range: give its number or its service, antipodectl status --all shows them", name))
+	}
+	s, err := t.client.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var found []geo.RangeID
+	for _, l := range s.Locations {
+		for _, r := range l.Ranges {
+			if l.Name == at && r.Service == name {
+				found = append(found, r.Range)
+			}
+		}
+	}
+	if len(found) != 1 {
+		return 0, command.Wrong(fmt.Errorf("%s has %d ranges of service %s: give the number of one, antipodectl status --all shows them", at, len(found), name))
+	}
+	return found[0], nil
 }
 
 // writeRecovered writes one line for people.

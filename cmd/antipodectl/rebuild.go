@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -52,14 +53,14 @@ func (t *tool) accountRebuild() *cobra.Command {
 		Long:  rebuildLong,
 		Example: `  antipodectl account rebuild pictures
   antipodectl account rebuild pictures --yes
-  antipodectl account rebuild pictures --yes --rate 20000000
+  antipodectl account rebuild pictures --yes --rate 20MiB
   antipodectl account rebuild pictures --force pictures`,
 		Args: exactly("NAME"),
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		name := geo.Account(args[0])
 		if force != "" && force != args[0] {
-			return usageError{fmt.Errorf("--force needs the name of the account whose copy is deleted: %s", name)}
+			return command.Wrong(fmt.Errorf("--force needs the name of the account whose copy is deleted: %s", name))
 		}
 		out, err := t.rebuild(cmd.Context(), name, admin.UpdateAccount{
 			Rebuild: true, Force: geo.Account(force), DryRun: dry || !yes && force == "", BytesPerSecond: given(c, rate),
@@ -71,7 +72,7 @@ func (t *tool) accountRebuild() *cobra.Command {
 			return err
 		}
 		if out.Refused != "" {
-			return exitError{exitDiffers, fmt.Errorf("it would be refused, nothing was changed: %s", out.Refused)}
+			return &command.Error{Code: command.Failed, Err: fmt.Errorf("it would be refused, nothing was changed: %s", out.Refused)}
 		}
 		return nil
 	})
@@ -88,12 +89,7 @@ func (t *tool) rebuild(ctx context.Context, name geo.Account, in admin.UpdateAcc
 	if err != nil {
 		return out, err
 	}
-	if a.Secondary != "" {
-		alone, err := t.client.CopyAlone(ctx, a.Secondary, admin.AloneQuery{Account: name})
-		if out.Alone = &alone; err != nil {
-			out.Alone, out.Unknown = nil, err.Error()
-		}
-	}
+	t.aloneIn(ctx, a, &out)
 	out.AccountUpdated, err = t.client.UpdateAccount(ctx, name, in)
 	var refused *admin.Error
 	switch {
@@ -107,13 +103,36 @@ func (t *tool) rebuild(ctx context.Context, name geo.Account, in admin.UpdateAcc
 	return out, nil
 }
 
+// aloneIn counts what only the copy of an account has, if there is one.
+func (t *tool) aloneIn(ctx context.Context, a admin.AccountInfo, out *rebuilt) {
+	if a.Secondary == "" {
+		return
+	}
+	alone, err := t.client.CopyAlone(ctx, a.Secondary, admin.AloneQuery{Account: a.Name})
+	if out.Alone = &alone; err != nil {
+		out.Alone, out.Unknown = nil, err.Error()
+	}
+}
+
 // refusesRebuild reports whether an error is a refusal that --force passes over.
 func refusesRebuild(code string) bool {
 	return code == admin.CodeSecondaryAhead || code == admin.CodeClocks || code == admin.CodeOtherAway
 }
 
 func writeRebuilt(w io.Writer, r rebuilt) {
-	kept, at := "would be", r.Secondary
+	writeAlone(w, r, r.Secondary)
+	if r.Begun {
+		writeUpdated(w, r.AccountUpdated)
+	} else if r.Refused == "" {
+		_, _ = fmt.Fprintln(w, nothingChanged)
+	}
+}
+
+const nothingChanged = "nothing was changed: --yes begins it"
+
+// writeAlone says what only the copy at a location has, and where that is kept.
+func writeAlone(w io.Writer, r rebuilt, at geo.Location) {
+	kept := "would be"
 	if r.Begun {
 		kept = "are"
 	}
@@ -128,16 +147,11 @@ func writeRebuilt(w io.Writer, r rebuilt) {
 		if a.AtLeast {
 			least = "at least "
 		}
-		_, _ = fmt.Fprintf(w, "%s%d rows (%d bytes, and %d of payload) of the copy at %s are not at the primary, or not with that value; the newest change there is of %s\n",
-			least, a.Rows, a.Bytes, a.PayloadBytes, at, instantOrUnknown(a.Newest))
+		_, _ = fmt.Fprintf(w, "%s%d rows (%s, and %s of payload) of the copy at %s are not at the primary, or not with that value; the newest change there is of %s\n",
+			least, a.Rows, size(a.Bytes), size(a.PayloadBytes), at, instantOrUnknown(a.Newest))
 		if a.AtLeast {
 			_, _ = fmt.Fprintf(w, "not all is compared: %s\n", a.Reason)
 		}
 		_, _ = fmt.Fprintf(w, "they %s kept in the lost-and-found there before the copy is deleted: antipodectl fork found list %s --account %s\n", kept, at, r.Name)
-	}
-	if r.Begun {
-		writeUpdated(w, r.AccountUpdated)
-	} else if r.Refused == "" {
-		_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -19,13 +20,13 @@ func TestBlockedFailoverIsRefused(t *testing.T) {
 	d := newDrilled(t)
 	for _, line := range []string{"planned pictures", "planned pictures --yes --dry-run", "unplanned pictures --yes --dry-run"} {
 		code, out, errOut := ctl(d.url, strings.Fields("failover "+line)...)
-		require.Equal(t, exitOK, code, errOut)
+		require.Equal(t, command.Done, code, errOut)
 		require.Contains(t, out, "nothing was changed")
 	}
 	d.blocked = true
 	for _, line := range []string{"planned pictures --yes", "planned pictures --dry-run"} {
 		code, _, errOut := ctl(d.url, strings.Fields("failover "+line)...)
-		require.Equal(t, exitDiffers, code)
+		require.Equal(t, command.Failed, code)
 		require.Contains(t, errOut, "a planned failover of pictures is blocked, nothing was changed: an operation is under way: a bootstrap")
 	}
 	require.Empty(t, d.did)
@@ -87,15 +88,15 @@ func TestBlockedLocationFailoverIsRefused(t *testing.T) {
 		require.Contains(t, out, "nothing was changed")
 		require.Equal(t, c.line == "planned", strings.Contains(out, "passed by  account pictures: an operation is under way: a bootstrap"))
 		require.Contains(t, errOut, c.blocked)
-		require.Equal(t, c.blocked != "", code == exitDiffers)
+		require.Equal(t, c.blocked != "", code == command.Failed)
 
 		code, _, errOut = ctl(url, "failover", c.line, "--location", "northcentralus", "--yes")
 		if c.blocked == "" {
-			require.Equal(t, exitOK, code, errOut)
+			require.Equal(t, command.Done, code, errOut)
 			require.Equal(t, 1, begun)
 			continue
 		}
-		require.Equal(t, exitDiffers, code)
+		require.Equal(t, command.Failed, code)
 		require.Contains(t, errOut, "a failover of location northcentralus is blocked, nothing was changed: "+c.blocked)
 		require.Zero(t, begun)
 	}
@@ -110,14 +111,14 @@ func TestWholePlanNamesRefusedAccounts(t *testing.T) {
 	}
 	begun := 0
 	url := wholeServer(t, admin.Stopped, admin.Running, &begun, checked)
-	for line, exits := range map[string]int{"unplanned": exitDiffers, "plan": exitOK} {
+	for line, exits := range map[string]command.Code{"unplanned": command.Failed, "plan": command.Done} {
 		code, out, errOut := ctl(url, "failover", line, "--location", "northcentralus")
 		require.Equal(t, exits, code)
 		require.Contains(t, out, "unplanned  21 accounts would be refused\n")
 		require.Contains(t, out, "refused    account pictures: a range was recovered with a loss\n")
 		require.Contains(t, out, "refused    20 more accounts\n")
 		require.Contains(t, out, "unplanned  of 4 accounts it is not known: ranges do not answer\n")
-		if exits != exitOK {
+		if exits != command.Done {
 			require.Contains(t, errOut, "21 accounts of northcentralus would be refused, nothing was changed")
 		}
 		code, out, _ = ctl(url, "failover", line, "--location", "northcentralus", "--output", "json")
@@ -129,11 +130,11 @@ func TestWholePlanNamesRefusedAccounts(t *testing.T) {
 	}
 	require.Zero(t, begun)
 	code, out, _ := ctl(url, "failover", "planned", "--location", "northcentralus", "--dry-run")
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.NotContains(t, out, "would be refused", "of a planned one")
 
 	url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{})
 	code, out, errOut := ctl(url, "failover", "unplanned", "--location", "northcentralus")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	require.Contains(t, out, "unplanned  which accounts would be refused is not known: ")
 }

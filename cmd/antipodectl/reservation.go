@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -60,7 +61,7 @@ is refused. Names keep their highest epoch, so that nothing of the freed creatio
 		Args: exactly("NAME"),
 		RunE: answer(t, func(ctx context.Context, args []string) (admin.Reservations, error) {
 			if !yes {
-				return admin.Reservations{}, usageError{errors.New("a creation of the name that still goes on is given up: agree with --yes")}
+				return admin.Reservations{}, command.Wrong(errors.New("a creation of the name that still goes on is given up: agree with --yes"))
 			}
 			return t.client.FreeReservation(ctx, geo.Account(args[0]))
 		}, func(w io.Writer, l admin.Reservations) {

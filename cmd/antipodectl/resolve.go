@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -59,7 +60,7 @@ moves what only the secondary has to its lost-and-found.`,
 // resolveForks settles the streams of an account, or one, that are stopped at their sources.
 func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (out resolution, err error) {
 	if keep == "" {
-		return out, usageError{errors.New("fork resolve needs --keep LOCATION")}
+		return out, command.Wrong(errors.New("fork resolve needs --keep LOCATION"))
 	}
 	all, err := t.client.Forks(ctx)
 	if err != nil {
@@ -72,7 +73,7 @@ func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (
 	case len(found) == 0 && len(all.Silent) > 0:
 		return out, fmt.Errorf("no stream of %q is known to be forked or lost at its source, but %s does not answer", of, strings.Join(all.Silent, ", "))
 	case len(found) == 0:
-		return out, usageError{fmt.Errorf("no stream of %q is forked or lost at its source: antipodectl fork list shows them", of)}
+		return out, command.Wrong(fmt.Errorf("no stream of %q is forked or lost at its source: antipodectl fork list shows them", of))
 	}
 	slices.SortFunc(found, func(x, y admin.Fork) int { return cmp.Compare(x.Stream, y.Stream) })
 	var refused []error
@@ -169,33 +170,24 @@ func writeFound(w io.Writer, f admin.Found) {
 }
 
 func (t *tool) foundDrop() *cobra.Command {
-	var yes bool
-	c := &cobra.Command{
-		Use:   "drop LOCATION ACCOUNT --yes",
-		Short: "Delete the rows of an account in the lost-and-found, for good",
-		Long: `drop deletes all rows of an account in the lost-and-found of a location, and lets their
-payload be collected. Nothing brings them back: export them before.`,
-		Example: `  antipodectl fork found drop southcentralus pictures --yes`,
-		Args:    exactly("LOCATION", "ACCOUNT"),
-		RunE: answer(t, func(ctx context.Context, args []string) (admin.FoundDropped, error) {
-			if !yes {
-				return admin.FoundDropped{}, usageError{errors.New("fork found drop needs --yes: nothing brings the rows back")}
-			}
-			return t.dropFound(ctx, geo.Location(args[0]), geo.Account(args[1]))
-		}, func(w io.Writer, d admin.FoundDropped) { _, _ = fmt.Fprintf(w, "%d rows are dropped\n", d.Dropped) }),
-	}
-	c.Flags().BoolVar(&yes, "yes", false, "the rows are not needed any more")
-	return c
+	return t.dropCommand("Delete the rows of an account in the lost-and-found, for good",
+		`drop deletes all rows of an account in the lost-and-found of a location, and lets their
+payload be collected. Nothing brings them back: export them before. Without --yes it counts
+them, and changes nothing.`,
+		"antipodectl fork found drop LOCATION ACCOUNT", "antipodectl fork found export LOCATION ACCOUNT --to found", t.dropFound)
 }
 
-func (t *tool) dropFound(ctx context.Context, l geo.Location, account geo.Account) (out admin.FoundDropped, err error) {
+// dropFound counts the rows of an account in the lost-and-found, and deletes them with yes.
+func (t *tool) dropFound(ctx context.Context, l geo.Location, account geo.Account, yes bool) (out dropped, err error) {
 	err = t.eachFound(ctx, l, admin.FoundQuery{Account: account}, func(rows []admin.FoundRow) error {
-		if len(rows) == 0 {
-			return nil
-		}
 		var drop admin.DropFound
 		for _, r := range rows {
 			drop.Keys = append(drop.Keys, r.Key)
+			out.Bytes += r.Bytes
+			out.PayloadBytes += r.PayloadBytes
+		}
+		if out.Entries += len(rows); !yes || len(rows) == 0 {
+			return nil
 		}
 		d, err := t.client.DropFound(ctx, l, drop)
 		out.Dropped += d.Dropped

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // R16: of several streams one may be refused: the others are settled, and the command fails and says how many are.
@@ -39,15 +40,15 @@ func TestR16ForkResolveOfSome(t *testing.T) {
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	code, _, errOut := ctl(srv.URL, "fork", "resolve", "a", "--keep", "south")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Equal(t, "antipodectl: 1 of 2 streams are settling, the others are not: a fork of the catalog\n", errOut)
 	require.Equal(t, 2, asked)
 	code, _, _ = ctl(srv.URL, "fork", "resolve", "b", "--keep", "south")
-	require.Equal(t, exitOK, code)
+	require.Equal(t, command.Done, code)
 	code, _, _ = ctl(srv.URL, "fork", "resolve", "nobody", "--keep", "south")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, command.Usage, code)
 	list.Silent = []string{"location south"}
 	code, _, errOut = ctl(srv.URL, "fork", "resolve", "nobody", "--keep", "south")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "location south does not answer")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // resumption is what fork resume prints.
@@ -41,7 +42,7 @@ func (t *tool) resume(ctx context.Context, stream string) (out resumption, err e
 	}
 	found := slices.DeleteFunc(all.Forks, func(f admin.Fork) bool { return f.Stream != stream })
 	if len(found) == 0 {
-		return out, usageError{fmt.Errorf("no stream %q is stopped: antipodectl fork list shows them", stream)}
+		return out, command.Wrong(fmt.Errorf("no stream %q is stopped: antipodectl fork list shows them", stream))
 	}
 	slices.SortFunc(found, func(x, y admin.Fork) int { return cmp.Compare(y.Side, x.Side) })
 	for _, f := range found {

@@ -13,14 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/internal/clock"
 )
 
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
-
 	adminEnv     = "ANTIPODE_ADMIN"
 	adminDefault = "http://127.0.0.1:10080"
 
@@ -37,6 +34,10 @@ type tool struct {
 	after func(time.Duration) <-chan time.Time
 	// mono is the monotonic clock; tests replace it.
 	mono func() time.Duration
+	// now is the wall clock; tests replace it.
+	now func() time.Time
+	// colour: see coloured.
+	colour bool
 
 	adminURL  string
 	tokenFile string
@@ -44,54 +45,57 @@ type tool struct {
 	client    *admin.Client
 }
 
-// usageError is an error in the command line. Cobra's errors are usage errors, too.
-type usageError struct{ error }
-
-// failure is the error of an operation that was tried.
-type failure struct{ error }
-
-// exitError is a failure with another exit code than exitFailed.
-type exitError struct {
-	code int
-	err  error
-}
-
-func (e exitError) Error() string { return e.err.Error() }
-
 // run runs one command line and returns the exit code.
-func run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) int {
+func run(ctx context.Context, args []string, getenv func(string) string, out, errOut io.Writer) command.Code {
 	return newTool(getenv, out, errOut).run(ctx, args)
 }
 
 func newTool(getenv func(string) string, out, errOut io.Writer) *tool {
-	return &tool{getenv: getenv, out: out, errOut: errOut, after: time.After, mono: clock.System{}.Mono}
+	return &tool{
+		getenv: getenv, out: out, errOut: errOut, after: time.After, mono: clock.System{}.Mono, now: clock.System{}.Now, colour: coloured(out, getenv),
+	}
 }
 
-func (t *tool) run(ctx context.Context, args []string) int {
+func (t *tool) run(ctx context.Context, args []string) command.Code {
 	root := t.root()
 	root.SetArgs(args)
 	root.SetOut(t.out)
 	root.SetErr(t.errOut)
 	cmd, err := root.ExecuteContextC(ctx)
-	var f failure
-	var e exitError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &e):
-		t.complain(e.err)
-		return e.code
-	case errors.As(err, &f):
-		t.complain(f.error)
-		return exitFailed
+	code := command.CodeOf(err)
+	switch code {
+	case command.Done:
+	case command.Usage:
+		t.complain(fmt.Errorf("%w (%s --help shows how)", err, cmd.CommandPath()))
+	default:
+		t.complain(err)
 	}
-	t.complain(fmt.Errorf("%w (%s --help shows how)", err, cmd.CommandPath()))
-	return exitUsage
+	return code
 }
 
 // complain writes an error on one line.
 func (t *tool) complain(err error) {
-	_, _ = fmt.Fprintln(t.errOut, "antipodectl: "+t.explain(err))
+	if t.output != "json" {
+		_, _ = fmt.Fprintln(t.errOut, "antipodectl: "+t.explain(err))
+		return
+	}
+	doc := admin.ErrorDocument{Error: admin.Error{Code: codeOf(err), Message: t.explain(err)}}
+	b, _ := json.Marshal(doc) // Strings alone.
+	_, _ = fmt.Fprintf(t.errOut, "%s\n", b)
+}
+
+// codeOf is the code of an error in JSON: the server's where that refused.
+func codeOf(err error) string {
+	var said *admin.Error
+	switch {
+	case errors.Is(err, admin.ErrUnreachable):
+		return "Unreachable"
+	case errors.As(err, &said) && said.Code != "":
+		return said.Code
+	case errors.Is(err, context.Canceled):
+		return "Interrupted"
+	}
+	return command.CodeOf(err).String()
 }
 
 func (t *tool) explain(err error) string {
@@ -115,7 +119,8 @@ const rootLong = `antipodectl operates an Antipode deployment: it shows how loca
 manages accounts, and moves them from one location to the other.
 
 First, when an alarm wakes you:
-  antipodectl status                  what does not do well, and how far each secondary is
+  antipodectl check                   what is wrong, worst first, and what to do
+  antipodectl status                  locations, what is not well, and the secondaries worst off
   antipodectl why ACCOUNT             what holds the Last Sync Time of an account back
   antipodectl failover plan ACCOUNT   what a failover would do now, and what blocks it
 docs/runbooks has a page for each alarm.`
@@ -129,8 +134,8 @@ Keys and changes need the server's admin token. On the server's machine its user
 by itself; elsewhere name a copy of the token file: --token-file, else the environment's
 ` + tokenFileEnv + `, or the token itself in ` + tokenEnv + `.
 
-Exit codes: 0 done, 1 failed (one line on stderr says why), 2 wrong command line. Those of
-verify: antipodectl verify --help.
+Exit codes: 0 done, 1 failed or wrong (one line on stderr says why), 2 wrong command line,
+3 not whole, or warnings alone (check, verify).
 `
 
 func (t *tool) root() *cobra.Command {
@@ -159,10 +164,10 @@ func (t *tool) root() *cobra.Command {
 		commands []*cobra.Command
 	}{
 		{"Accounts:", []*cobra.Command{t.accountCommand()}},
-		{"Replication:", []*cobra.Command{t.statusCommand(), t.whyCommand(), t.lagCommand(), t.verifyCommand(), t.forkCommand()}},
+		{"Replication:", []*cobra.Command{t.checkCommand(), t.statusCommand(), t.whyCommand(), t.lagCommand(), t.verifyCommand(), t.forkCommand()}},
 		{"Failover:", []*cobra.Command{t.failoverCommand(), t.lostCommand(), t.drillCommand()}},
 		{"Nodes and ranges:", []*cobra.Command{
-			t.eventsCommand(), t.nodeCommand(), t.locationCommand(), t.rangeCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand(),
+			t.nodesCommand(), t.eventsCommand(), t.nodeCommand(), t.locationCommand(), t.rangeCommand(), t.clusterCommand(), t.dashboardsCommand(), t.supportCommand(),
 		}},
 		{"Development:", []*cobra.Command{t.linkCommand()}},
 	} {
@@ -178,7 +183,7 @@ func (t *tool) root() *cobra.Command {
 // prepare checks the common flags and makes the client.
 func (t *tool) prepare() error {
 	if t.output != "text" && t.output != "json" {
-		return usageError{fmt.Errorf("--output is text or json, not %q", t.output)}
+		return command.Wrong(fmt.Errorf("--output is text or json, not %q", t.output))
 	}
 	url := t.adminURL
 	if url == "" {
@@ -189,7 +194,7 @@ func (t *tool) prepare() error {
 	}
 	c, err := admin.New(url, nil)
 	if err != nil {
-		return usageError{err}
+		return command.Wrong(err)
 	}
 	t.client = c
 	return t.chooseToken()
@@ -209,7 +214,7 @@ func (t *tool) chooseToken() error {
 	if text := t.getenv(tokenEnv); text != "" {
 		token, err := admin.ParseToken(text)
 		if err != nil {
-			return usageError{fmt.Errorf("%s: %w", tokenEnv, err)}
+			return command.Wrong(fmt.Errorf("%s: %w", tokenEnv, err))
 		}
 		t.client.UseToken(func() (admin.Token, error) { return token, nil })
 	}
@@ -221,7 +226,7 @@ func (t *tool) chooseToken() error {
 func group(c *cobra.Command) *cobra.Command {
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usageError{fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])}
+			return command.Wrong(fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0]))
 		}
 		return nil
 	}
@@ -229,17 +234,9 @@ func group(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// operation marks the error of a command's work as a failure, unless it is a usageError or has an exit code.
+// operation marks the error of a command's work as one, unless it has an exit code.
 func operation(f func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		err := f(cmd, args)
-		var u usageError
-		var e exitError
-		if err == nil || errors.As(err, &u) || errors.As(err, &e) {
-			return err
-		}
-		return failure{err}
-	}
+	return func(cmd *cobra.Command, args []string) error { return command.Tried(f(cmd, args)) }
 }
 
 // answer runs a command that makes one call and prints the document it returns.
@@ -258,9 +255,9 @@ func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return usageError{fmt.Errorf("%s needs %s", cmd.CommandPath(), strings.Join(names, " "))}
+			return command.Wrong(fmt.Errorf("%s needs %s", cmd.CommandPath(), strings.Join(names, " ")))
 		case len(args) > len(names):
-			return usageError{fmt.Errorf("%s does not take %q", cmd.CommandPath(), args[len(names)])}
+			return command.Wrong(fmt.Errorf("%s does not take %q", cmd.CommandPath(), args[len(names)]))
 		}
 		return nil
 	}
@@ -277,7 +274,7 @@ func (t *tool) print(doc any, text func(io.Writer)) error {
 	}
 	var b strings.Builder
 	text(&b)
-	return t.write([]byte(b.String()))
+	return t.write(t.paint(b.String()))
 }
 
 func (t *tool) write(b []byte) error {

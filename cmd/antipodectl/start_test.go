@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // The start of a location returns when the location serves, prints every five seconds what it
@@ -23,19 +24,19 @@ func TestStartWaits(t *testing.T) {
 	for _, c := range []struct {
 		name, line  string
 		questions   int
-		code        int
+		code        command.Code
 		out, errOut string
 	}{
-		{"serves", "location start northcentralus", 21, exitOK, "northcentralus is running\n", "waiting: northcentralus: " + reason + " (5s)\nwaiting: northcentralus: " + reason + " (10s)\n"},
-		{"never serves", "location start northcentralus --wait 6s", 1000, exitFailed, "", "waiting: northcentralus: " + reason + " (5s)\n" +
+		{"serves", "location start northcentralus", 21, command.Done, "northcentralus is running\n", "waiting: northcentralus: " + reason + " (5s)\nwaiting: northcentralus: " + reason + " (10s)\n"},
+		{"never serves", "location start northcentralus --wait 6s", 1000, command.Failed, "", "waiting: northcentralus: " + reason + " (5s)\n" +
 			"antipodectl: northcentralus does not serve yet and goes on starting: " + reason + "; see antipodectl status\n"},
 		{
-			"not waited for", "location start northcentralus --wait 0", 1000, exitFailed, "",
+			"not waited for", "location start northcentralus --wait 0", 1000, command.Failed, "",
 			"antipodectl: northcentralus does not serve yet and goes on starting: " + reason + "; see antipodectl status\n",
 		},
-		{"node", "node start northcentralus-2", 3, exitOK, "northcentralus-2 is running\n", ""},
+		{"node", "node start northcentralus-2", 3, command.Done, "northcentralus-2 is running\n", ""},
 		{
-			"lone node", "node start northcentralus-2 --wait 1s", 1000, exitOK,
+			"lone node", "node start northcentralus-2 --wait 1s", 1000, command.Done,
 			"northcentralus-2 is running; its location does not serve yet: " + reason + "\n", "",
 		},
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // intervalLeast keeps a watch from being a load.
@@ -20,30 +21,35 @@ const intervalLeast = 100 * time.Millisecond
 func (t *tool) statusCommand() *cobra.Command {
 	var watch bool
 	var interval time.Duration
+	var view statusView
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show locations, nodes, ranges, backlog and Last Sync Time",
-		Long: `status shows the locations and their nodes, each range with its leader, in-sync
-replicas and backlog, and how far the secondary of each account is.
+		Long: `status shows the health of antipodectl check, a row for each location, the nodes and ranges
+that are not well, and how far the secondaries of the accounts are that are worst off.
+--all shows every node, each range with its leader, in-sync replicas and backlog, and every
+account with its services; --account NAME that account with them.
 
 Last Sync Time: every write committed at or before it can be read at the secondary.
 Its lag is its age. Both are "unknown" where they cannot be computed.
 
 With --output json it prints GET /v1/status unchanged (docs/admin.md).`,
 		Example: `  antipodectl status
+  antipodectl status --all
+  antipodectl status --account pictures
   antipodectl status --watch --interval 500ms
   antipodectl status --output json | jq '.accounts[].services'`,
 		Args: exactly(),
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case watch && interval < intervalLeast:
-				return usageError{fmt.Errorf("--interval is at least %s, not %s", intervalLeast, interval)}
+				return command.Wrong(fmt.Errorf("--interval is at least %s, not %s", intervalLeast, interval))
 			case watch:
-				return t.watchStatus(cmd.Context(), interval)
+				return t.watchStatus(cmd.Context(), interval, view)
 			case cmd.Flags().Changed("interval"):
-				return usageError{errors.New("--interval goes with --watch")}
+				return command.Wrong(errors.New("--interval goes with --watch"))
 			}
-			b, err := t.status(cmd.Context())
+			b, err := t.status(cmd.Context(), view)
 			if err != nil {
 				return err
 			}
@@ -51,12 +57,14 @@ With --output json it prints GET /v1/status unchanged (docs/admin.md).`,
 		}),
 	}
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again until interrupted")
+	c.Flags().BoolVarP(&view.all, "all", "a", false, "show every node, range and account")
+	c.Flags().StringVar((*string)(&view.account), "account", "", "show `NAME` alone of the accounts")
 	c.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks of --watch")
 	return c
 }
 
 // status returns what the status command prints.
-func (t *tool) status(ctx context.Context) ([]byte, error) {
+func (t *tool) status(ctx context.Context, view statusView) ([]byte, error) {
 	b, err := t.client.StatusJSON(ctx)
 	if err != nil || t.output == "json" {
 		return b, err
@@ -69,17 +77,22 @@ func (t *tool) status(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("%s speaks status version %d and this antipodectl %d: use the one of the server's release",
 			t.client.URL(), s.Version, admin.StatusVersion)
 	}
+	if view.account != "" {
+		if err := only(&s, view.account); err != nil {
+			return nil, err
+		}
+	}
 	var out strings.Builder
-	writeStatus(&out, s)
-	return []byte(out.String()), nil
+	writeStatus(&out, s, view)
+	return t.paint(out.String()), nil
 }
 
 // watchStatus shows the status until ctx ends. A server that cannot be reached at
 // first is a failure; one that goes away later may come back.
-func (t *tool) watchStatus(ctx context.Context, interval time.Duration) error {
+func (t *tool) watchStatus(ctx context.Context, interval time.Duration, view statusView) error {
 	clearScreen := t.output == "text" && isTerminal(t.out)
 	for shown := 0; ; {
-		b, err := t.status(ctx)
+		b, err := t.status(ctx, view)
 		switch {
 		case ctx.Err() != nil:
 			return nil // The user had enough.

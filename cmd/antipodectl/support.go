@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/internal/clock"
 )
 
@@ -69,7 +70,7 @@ It needs the admin token. Each part has 4 MiB at most. Progress goes to stderr.`
 		Args: exactly(),
 		RunE: answer(t, func(ctx context.Context, _ []string) (manifest, error) {
 			if wait <= 0 {
-				return manifest{}, usageError{errors.New("--node-timeout is above zero")}
+				return manifest{}, command.Wrong(errors.New("--node-timeout is above zero"))
 			}
 			return t.writeBundle(ctx, file, wait)
 		}, writeManifest),

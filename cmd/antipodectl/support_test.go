@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // planted is in every text that a server of supportPort answers, in the forms in which a secret may stand there.
@@ -96,7 +97,7 @@ func cutOf(parts []part) (names []string) {
 func TestSupportBundle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	code, out, errOut := ctl(supportPort(t).URL, "support-bundle", "--file", file, "--node-timeout", "2s", "--output", "json")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	parts := unpack(t, file)
 	for _, name := range []string{
 		"status.json", "readiness.json", "events.json", "accounts.json", "forks.json", "reservations.json", "manifest.json", "process/config.yaml",
@@ -128,7 +129,7 @@ func TestSupportBundle(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
 	code, _, errOut = ctl(supportPort(t).URL, "support-bundle", "--file", file)
-	require.Equal(t, exitFailed, code, "a file that exists is not overwritten")
+	require.Equal(t, command.Failed, code, "a file that exists is not overwritten")
 	require.Contains(t, errOut, file)
 }
 
@@ -150,7 +151,7 @@ func TestWaitInSync(t *testing.T) {
 		}}})
 	}))
 	t.Cleanup(s.Close)
-	wait := func(limit string) (code int, out, errOut string) {
+	wait := func(limit string) (code command.Code, out, errOut string) {
 		state, inSync, asked = admin.Unreachable, 2, 0
 		var o, e bytes.Buffer
 		tl, now := newTool(func(string) string { return s.URL }, &o, &e), time.Duration(0)
@@ -165,12 +166,12 @@ func TestWaitInSync(t *testing.T) {
 		return code, o.String(), e.String()
 	}
 	code, out, errOut := wait("1h")
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	require.Equal(t, "north-1 is running\n", out)
 	require.Equal(t, "waiting: north-1: the table range has 2 of 3 replicas in sync (6s)\n", errOut)
 	require.Equal(t, 3, asked)
 	code, _, errOut = wait("0s")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "the node is unreachable")
 	require.Equal(t, 1, asked)
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -180,9 +181,9 @@ func TestWaitInSync(t *testing.T) {
 	}))
 	t.Cleanup(bare.Close)
 	code, _, errOut = ctl(bare.URL, "node", "wait-in-sync", "north-1", "--wait", "0s")
-	require.Equal(t, exitFailed, code, "a status without ranges shows nothing in sync")
+	require.Equal(t, command.Failed, code, "a status without ranges shows nothing in sync")
 	require.Contains(t, errOut, "no node of the location shows its ranges")
 	code, _, errOut = ctl(s.URL, "node", "wait-in-sync", "north")
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, command.Usage, code)
 	require.Contains(t, errOut, "no node")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 const unknown = "unknown"
@@ -25,8 +26,15 @@ func table(w io.Writer, rows [][]string) {
 	_ = tw.Flush() // The writers are string builders.
 }
 
+// Headers of the tables of nodes and ranges.
+var (
+	nodeHeader  = []string{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}       //nolint:gochecknoglobals // A constant.
+	rangeHeader = []string{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"} //nolint:gochecknoglobals // A constant.
+)
+
 // writeStatus writes the status for people.
-func writeStatus(w io.Writer, s admin.Status) {
+func writeStatus(w io.Writer, s admin.Status, v statusView) {
+	writeHealth(w, s)
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
@@ -58,11 +66,26 @@ func writeStatus(w io.Writer, s admin.Status) {
 		}
 	}
 
+	if v.all {
+		writeTables(w, s)
+	} else {
+		writeSummary(w, s)
+	}
+	_, _ = fmt.Fprintln(w)
+	if v.all || v.account != "" {
+		writeSync(w, s)
+	} else {
+		writeAccounts(w, s)
+	}
+	writeUnderWay(w, s.Accounts)
+}
+
+// writeTables writes all locations, nodes and ranges.
+func writeTables(w io.Writer, s admin.Status) {
 	locations := [][]string{{"LOCATION", "STATE", "LEVEL", "ROLE"}}
-	nodes := [][]string{{"NODE", "STATE", "LEADS", "IN SYNC", "LOG", "REPLAYED AT START"}}
-	ranges := [][]string{{"RANGE OF", "ID", "SERVICE", "LEADER", "IN SYNC", "BACKLOG", "OLDEST"}}
+	nodes, ranges := [][]string{nodeHeader}, [][]string{rangeHeader}
 	for _, l := range s.Locations {
-		locations = append(locations, []string{string(l.Name), string(l.State), level(l), l.Role})
+		locations = append(locations, []string{string(l.Name), locationState(l), level(l), l.Role})
 		for _, n := range l.Nodes {
 			nodes = append(nodes, nodeRow(n))
 		}
@@ -74,8 +97,6 @@ func writeStatus(w io.Writer, s admin.Status) {
 		_, _ = fmt.Fprintln(w)
 		table(w, t)
 	}
-	_, _ = fmt.Fprintln(w)
-	writeSync(w, s.Accounts)
 }
 
 // level is the feature level of a location, and what all its nodes know if that is more.
@@ -165,9 +186,10 @@ func inSync(v *admin.LeaderView, configured int) string {
 }
 
 // writeSync writes how far the secondaries are.
-func writeSync(w io.Writer, accounts []admin.AccountStatus) {
+func writeSync(w io.Writer, s admin.Status) {
+	down := notServing(s)
 	rows := [][]string{{"ACCOUNT", "PRIMARY", "SECONDARY", "SERVICE", "STATUS", "LAST SYNC TIME", "LAG", "STREAMS BEHIND"}}
-	for _, a := range accounts {
+	for _, a := range s.Accounts {
 		head := []string{string(a.Name), string(a.Primary), orDash(string(a.Secondary))}
 		for _, s := range a.Services {
 			last, lag := unknown, unknown
@@ -177,21 +199,21 @@ func writeSync(w io.Writer, accounts []admin.AccountStatus) {
 			if s.LagSeconds != nil {
 				lag = span(*s.LagSeconds)
 			}
-			status := string(s.Status)
-			if s.Reason != "" {
-				status += ": " + s.Reason
-			}
-			rows = append(rows, append(slices.Clone(head), s.Service, status, last, lag, strconv.Itoa(s.StreamsBehind)))
+			rows = append(rows, append(slices.Clone(head), s.Service, serviceStatus(s, down[a.Primary]), last, lag, strconv.Itoa(s.StreamsBehind)))
 		}
 		if len(a.Services) == 0 {
 			rows = append(rows, append(slices.Clone(head), "-", "-", "-", "-", "-"))
 		}
 	}
-	if len(accounts) == 0 {
-		_, _ = fmt.Fprintln(w, "no accounts: make one with antipodectl account create NAME --location LOCATION")
+	if len(s.Accounts) == 0 {
+		_, _ = fmt.Fprintln(w, noAccounts)
 		return
 	}
 	table(w, rows)
+}
+
+// writeUnderWay writes the operations and bootstraps of accounts.
+func writeUnderWay(w io.Writer, accounts []admin.AccountStatus) {
 	under := make([]admin.Account, 0, len(accounts))
 	for _, a := range accounts {
 		under = append(under, a.Account)
@@ -223,7 +245,8 @@ func nodeAlarm(n admin.Node) string {
 	return "is out of service: " + n.OutOfService
 }
 
-// alarms counts the nodes that are out of service now, and the alarms of streams by reason.
+// alarms counts the nodes that are out of service now, and the alarms of streams by reason, with when the last one was raised:
+// whether its cause still holds is in the status of accounts.
 func alarms(s admin.Status) string {
 	var out []string
 	down := 0
@@ -238,9 +261,19 @@ func alarms(s admin.Status) string {
 		out = append(out, fmt.Sprintf("nodes that do not serve %d", down))
 	}
 	for _, reason := range slices.Sorted(maps.Keys(s.Alarms)) {
-		if s.Alarms[reason] > 0 {
-			out = append(out, fmt.Sprintf("%s %d", reason, s.Alarms[reason]))
+		if s.Alarms[reason] == 0 {
+			continue
 		}
+		text, last := fmt.Sprintf("%s %d", reason, s.Alarms[reason]), admin.Time{}
+		for _, l := range s.Locations {
+			if at := l.AlarmsRaised[reason]; at.After(last.Time) {
+				last = at
+			}
+		}
+		if !last.IsZero() {
+			text += " (last " + last.UTC().Format(time.RFC3339) + ")"
+		}
+		out = append(out, text)
 	}
 	if out == nil {
 		return "none"
@@ -262,17 +295,7 @@ func span(seconds float64) string {
 	return strconv.FormatFloat(seconds, 'g', 4, 64) + "s"
 }
 
-func size(bytes uint64) string {
-	const unit = 1024
-	if bytes < unit {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	v, i := float64(bytes)/unit, 0
-	for names := "KMGTPE"; v >= unit && i < len(names)-1; i++ {
-		v /= unit
-	}
-	return fmt.Sprintf("%.1f %ciB", v, "KMGTPE"[i])
-}
+func size(bytes uint64) string { return command.Size(bytes).String() }
 
 func orDash(s string) string {
 	if s == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 )
 
 // TestWhichToken: --token-file wins over its variable, which wins over the token in the
@@ -37,7 +38,7 @@ func TestWhichToken(t *testing.T) {
 		_, _ = w.Write([]byte(`{"state":"up"}`))
 	}))
 	defer srv.Close()
-	heal := func(env map[string]string, args ...string) (int, string) {
+	heal := func(env map[string]string, args ...string) (command.Code, string) {
 		var out, errOut bytes.Buffer
 		env[adminEnv] = srv.URL
 		code := run(t.Context(), append([]string{"link", "heal"}, args...), func(name string) string { return env[name] }, &out, &errOut)
@@ -46,25 +47,25 @@ func TestWhichToken(t *testing.T) {
 	accepted = string(tokens[0])
 	env := map[string]string{tokenEnv: string(tokens[2]), tokenFileEnv: files[1]}
 	code, errOut := heal(env, "--token-file", files[0])
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	code, errOut = heal(env)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "--token-file")
 	accepted = string(tokens[1])
 	code, errOut = heal(env)
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 	accepted = string(tokens[2])
 	code, errOut = heal(map[string]string{tokenEnv: string(tokens[2])})
-	require.Equal(t, exitOK, code, errOut)
+	require.Equal(t, command.Done, code, errOut)
 
 	code, errOut = heal(map[string]string{tokenEnv: "secret"})
-	require.Equal(t, exitUsage, code)
+	require.Equal(t, command.Usage, code)
 	require.Contains(t, errOut, tokenEnv)
 	require.NotContains(t, errOut, "secret\"")
 	code, errOut = heal(map[string]string{}, "--token-file", files[0]+".none")
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, files[0]+".none")
 	code, errOut = heal(map[string]string{}) // The server names no file.
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "--token-file")
 }

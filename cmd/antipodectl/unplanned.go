@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -78,8 +79,11 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 			}
 			err = t.print(out, func(w io.Writer) {
 				writeLoss(w, out)
+				if out.FailoverPhase == "" && out.Primary != to && t.mayPlan(ctx, name) {
+					_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", out.Primary, name)
+				}
 				if out.Refused == "" {
-					_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+					_, _ = fmt.Fprintln(w, nothingChanged)
 				}
 			})
 			return errors.Join(err, refusalOf(out))
@@ -98,12 +102,18 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 	return c
 }
 
+// mayPlan reports whether a planned failover of an account would begin now.
+func (t *tool) mayPlan(ctx context.Context, name geo.Account) bool {
+	plan, err := t.planFailover(ctx, name)
+	return err == nil && len(plan.Blocked) == 0
+}
+
 // refusalOf is why a location would refuse an unplanned failover, nil if it would not.
 func refusalOf(u admin.AccountUpdated) error {
 	if u.Refused == "" {
 		return nil
 	}
-	return exitError{exitDiffers, fmt.Errorf("%s would refuse it, nothing was changed: %s", u.Secondary, u.Refused)}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s would refuse it, nothing was changed: %s", u.Secondary, u.Refused)}
 }
 
 // secondaryOf returns the location that an unplanned failover makes the primary.

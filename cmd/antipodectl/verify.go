@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -19,9 +21,6 @@ const (
 	// about how far it is.
 	verifyPause = 250 * time.Millisecond
 	verifyShow  = 5 * time.Second
-	// exitDiffers and exitIncomplete are exit codes of verify.
-	exitDiffers    = 1
-	exitIncomplete = 2
 )
 
 func (t *tool) verifyCommand() *cobra.Command {
@@ -35,7 +34,9 @@ that a row names at the secondary; --payload has the chunks read, too. Writes go
 
 A lane of a range is compared when the head of its stream at the primary and the cursor at
 the secondary are the same record. A lane that moved is tried again, up to eight times; after
-that it is listed as not compared, never as different. So is a lane whose stream is stopped.
+that it is listed as not compared, never as different. So is a lane whose stream is stopped,
+and every lane while the other location is away. An account whose former primary still
+follows an unplanned failover is refused: its copies differ until then.
 What was deleted with its container is not compared.
 
 A difference is missing (at the secondary), extra (there), different, payload missing or
@@ -51,20 +52,20 @@ The comparison runs in a process of the primary location, at --rate bytes per se
 end. When this command is interrupted it goes on: the next verify of the account shows it. If
 that process stops, the next verify --repair goes on with what differs still.
 
-Exit codes: 0 both copies are equal, or equal again, 1 they differ, 2 not everything could be
+Exit codes: 0 both copies are equal, or equal again, 1 they differ, 3 not everything could be
 compared.`,
 		Example: `  antipodectl verify pictures
-  antipodectl verify pictures --service blob --payload --rate 200000000
+  antipodectl verify pictures --service blob --payload --rate 200MiB
   antipodectl verify pictures --payload --repair
   antipodectl verify pictures --output json | jq '.differences[]'`,
 		Args: exactly("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := geo.ParseService(q.Service)
 			if q.Service != "" && (err != nil || s == geo.Catalog) {
-				return usageError{fmt.Errorf("--service is blob, queue or table, not %q", q.Service)}
+				return command.Wrong(fmt.Errorf("--service is blob, queue or table, not %q", q.Service))
 			}
 			if dry && !q.Repair {
-				return usageError{errors.New("--dry-run belongs to --repair")}
+				return command.Wrong(errors.New("--dry-run belongs to --repair"))
 			}
 			q.Repair = q.Repair && !dry
 			out, err := t.verify(cmd.Context(), geo.Account(args[0]), q)
@@ -73,21 +74,21 @@ compared.`,
 			}
 			switch {
 			case err != nil:
-				return exitError{exitIncomplete, err}
+				return &command.Error{Code: command.Partial, Err: err}
 			case out.Outcome == admin.VerifyDifferent:
-				return exitError{exitDiffers, fmt.Errorf("the copies of %s differ", out.Account)}
+				return &command.Error{Code: command.Failed, Err: fmt.Errorf("the copies of %s differ", out.Account)}
 			case out.Outcome != admin.VerifyEqual && out.Outcome != admin.VerifyRepaired:
-				return exitError{exitIncomplete, fmt.Errorf("not everything of %s could be compared", out.Account)}
+				return &command.Error{Code: command.Partial, Err: fmt.Errorf("not everything of %s could be compared", out.Account)}
 			}
 			return nil
 		},
 	}
 	c.Flags().StringVar(&q.Service, "service", "", "`SERVICE` to compare: blob, queue or table (default all)")
 	c.Flags().BoolVar(&q.Payload, "payload", false, "read the payload at the secondary and compare its checksums")
-	c.Flags().Uint64Var(&q.BytesPerSecond, "rate", 0, "`BYTES` per second that each location reads at most (default 64 MiB)")
+	c.Flags().Var(command.Flag{Bytes: &q.BytesPerSecond}, "rate", "`SIZE` per second that each location reads at most (default 64 MiB)")
 	c.Flags().BoolVar(&q.Repair, "repair", false, "have the secondary's rows that differ made equal to the primary's")
 	c.Flags().BoolVar(&dry, "dry-run", false, "with --repair: compare, and repair nothing")
-	c.Flags().Uint64Var(&q.RepairBytesPerSecond, "repair-rate", 0, "`BYTES` per second that a repair sends at most (default 8 MiB)")
+	c.Flags().Var(command.Flag{Bytes: &q.RepairBytesPerSecond}, "repair-rate", "`SIZE` per second that a repair sends at most (default 8 MiB)")
 	return c
 }
 
@@ -153,17 +154,47 @@ func writeVerify(w io.Writer, v admin.Verify) {
 		})
 	}
 	table(w, rows)
-	for _, r := range v.Ranges {
+	if left := notCompared(v.Ranges); len(left) > 0 {
+		_, _ = fmt.Fprintf(w, "\n%s\n", strings.Join(left, "\n"))
+	}
+	if len(v.Differences) > 0 {
+		_, _ = fmt.Fprintln(w)
+		writeDifferences(w, v)
+	}
+}
+
+// notCompared has a line for each cause that kept lanes from being compared, with the first of them. Causes are alike that
+// differ in numbers alone.
+func notCompared(of []admin.VerifiedRange) (lines []string) {
+	type cause struct {
+		first    string
+		lanes    int
+		services []string
+	}
+	var order []string
+	by := map[string]*cause{}
+	for _, r := range of {
 		for _, l := range r.NotCompared {
-			_, _ = fmt.Fprintf(w, "\nnot compared: r%d/l%d (%s): %s", r.Range, l.Lane, r.Service, l.Reason)
+			reason := oneLine(l.Reason)
+			kind := alike.ReplaceAllString(reason, "")
+			c := by[kind]
+			if c == nil {
+				c = &cause{first: fmt.Sprintf("r%d/l%d (%s): %s", r.Range, l.Lane, r.Service, reason)}
+				by[kind], order = c, append(order, kind)
+			}
+			if c.lanes++; !slices.Contains(c.services, r.Service) {
+				c.services = append(c.services, r.Service)
+			}
 		}
 	}
-	if len(v.Differences) == 0 {
-		_, _ = fmt.Fprintln(w)
-		return
+	for _, kind := range order {
+		line := "not compared: "
+		if c := by[kind]; c.lanes > 1 {
+			line += fmt.Sprintf("%d lanes (%s), such as ", c.lanes, strings.Join(c.services, ", "))
+		}
+		lines = append(lines, line+by[kind].first)
 	}
-	_, _ = fmt.Fprint(w, "\n\n")
-	writeDifferences(w, v)
+	return lines
 }
 
 func writeDifferences(w io.Writer, v admin.Verify) {

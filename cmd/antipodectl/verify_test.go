@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
+	"antipode/geo"
 )
 
 // verifyDocument is a comparison that found differences, and could not compare one lane.
@@ -34,7 +37,7 @@ func verifyDocument() admin.Verify {
 
 // verify waits for the end of a comparison, shows how far it is, and its exit code is the result.
 func TestVerifyWaits(t *testing.T) {
-	codes := map[string]int{admin.VerifyEqual: 0, admin.VerifyRepaired: 0, admin.VerifyDifferent: 1, admin.VerifyIncomplete: 2}
+	codes := map[string]command.Code{admin.VerifyEqual: 0, admin.VerifyRepaired: 0, admin.VerifyDifferent: 1, admin.VerifyIncomplete: 3}
 	for outcome, code := range codes {
 		looks := 0
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +83,7 @@ func TestVerifyRepair(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(doc)
 	}))
 	defer srv.Close()
-	run := func(args ...string) (code int, out, errOut string) {
+	run := func(args ...string) (code command.Code, out, errOut string) {
 		var o, e bytes.Buffer
 		tool := newTool(func(name string) string {
 			return map[string]string{adminEnv: srv.URL, tokenEnv: "antipode-admin-" + string(bytes.Repeat([]byte("0"), 64))}[name]
@@ -97,13 +100,34 @@ func TestVerifyRepair(t *testing.T) {
 
 	doc.Outcome, doc.Repaired.Remaining = admin.VerifyDifferent, 1
 	code, out, _ = run("--repair")
-	require.Equal(t, exitDiffers, code)
+	require.Equal(t, command.Failed, code)
 	require.Contains(t, out, "result   different: 2 differences were found, 1 remain\n")
 
 	asked = nil
 	_, _, _ = run("--repair", "--dry-run")
 	require.Equal(t, []admin.VerifyQuery{{}}, asked)
 	code, _, errOut := run("--dry-run")
-	require.Equal(t, exitIncomplete, code)
+	require.Equal(t, command.Usage, code)
 	require.Contains(t, errOut, "--dry-run belongs to --repair")
+}
+
+// What kept lanes from being compared is one line for each cause.
+func TestVerifyHasALineForEachCause(t *testing.T) {
+	v := verifyDocument()
+	v.Ranges = nil
+	for i, service := range []string{"catalog", "blob"} {
+		r := admin.VerifiedRange{Range: geo.RangeID(i + 1), Service: service, Lanes: geo.LaneCount}
+		for lane := range geo.Lane(geo.LaneCount) {
+			reason := "rpc error: code = Unavailable desc = dial tcp 127.0.0.1:4222:\n\tconnection refused"
+			if lane > 29 {
+				reason = fmt.Sprintf("moved: the secondary was at #%d, the head at #42", lane)
+			}
+			r.NotCompared = append(r.NotCompared, admin.LaneNotCompared{Lane: lane, Reason: reason})
+		}
+		v.Ranges = append(v.Ranges, r)
+	}
+	require.Equal(t, []string{
+		"not compared: 60 lanes (catalog, blob), such as r1/l0 (catalog): dial tcp 127.0.0.1:4222: connection refused",
+		"not compared: 4 lanes (catalog, blob), such as r1/l30 (catalog): moved: the secondary was at #30, the head at #42",
+	}, notCompared(v.Ranges))
 }

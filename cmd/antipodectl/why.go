@@ -1,15 +1,18 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -18,9 +21,10 @@ func (t *tool) whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why ACCOUNT",
 		Short: "Explain what holds the Last Sync Time of an account back",
-		Long: `why has one line for each service that is live with a lag below the threshold. Of every
-other service it names the range and lane that hold Last Sync Time back, which may be the
-catalog's, where that is, and the stage:
+		Long: `why has a line for each service, and then one for each cause that holds Last Sync Time of a
+service back: of those that are alike the worst, with its range and lane, which may be the
+catalog's, and where that is. The first line is the health of antipodectl check: what stops
+writes need not hold Last Sync Time back. The stages:
 
   not published     in the outbox of the primary, not in the stream
   in the stream     published, and not received by the secondary
@@ -40,11 +44,18 @@ progress of the last seconds, and is left out while that is not measured.`,
 		Args: exactly("ACCOUNT"),
 		RunE: operation(func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("threshold") && threshold <= 0 {
-				return usageError{errors.New("--threshold is a time above zero")}
+				return command.Wrong(errors.New("--threshold is a time above zero"))
 			}
-			return answer(t, func(ctx context.Context, args []string) (admin.Why, error) {
-				return t.client.Why(ctx, geo.Account(args[0]), threshold)
-			}, writeWhy)(cmd, args)
+			y, err := t.client.Why(cmd.Context(), geo.Account(args[0]), threshold)
+			if err != nil {
+				return err
+			}
+			return t.print(y, func(w io.Writer) {
+				if s, err := t.client.Status(cmd.Context()); err == nil { // What stops writes need not hold Last Sync Time back.
+					writeHealth(w, s)
+				}
+				writeWhy(w, y)
+			})
 		}),
 	}
 	c.Flags().DurationVar(&threshold, "threshold", 0, "lag up to which all is well (default 1s)")
@@ -54,6 +65,7 @@ progress of the last seconds, and is left out while that is not measured.`,
 func writeWhy(w io.Writer, y admin.Why) {
 	_, _ = fmt.Fprintf(w, "%s: %s to %s\n", y.Account, orDash(string(y.Primary)), orDash(string(y.Secondary)))
 	writeUnasked(w, y.Silent)
+	var causes []causeLine
 	for _, s := range y.Services {
 		state := orDash(string(s.Status))
 		if s.Reason != "" {
@@ -62,49 +74,91 @@ func writeWhy(w io.Writer, y admin.Why) {
 		if s.LagSeconds != nil {
 			state += ", " + span(*s.LagSeconds) + " behind"
 		}
+		if s.CaughtUpInSeconds != nil {
+			state += ", caught up in about " + span(*s.CaughtUpInSeconds)
+		}
 		if s.OK {
-			_, _ = fmt.Fprintf(w, "%-6s all is well: %s\n", s.Service, state)
-			continue
+			state = "all is well: " + state
 		}
 		_, _ = fmt.Fprintf(w, "%-6s %s\n", s.Service, state)
-		for _, c := range s.Causes {
-			writeCause(w, c)
+		for i, c := range s.Causes {
+			more := 0
+			if i == len(s.Causes)-1 {
+				more = s.More
+			}
+			causes = addCause(causes, s.Service, c, more)
 		}
-		if s.More > 0 {
-			_, _ = fmt.Fprintf(w, "       and %d more: antipodectl lag %s --service %s\n", s.More, y.Account, s.Service)
-		}
-		if s.CaughtUpInSeconds != nil {
-			_, _ = fmt.Fprintf(w, "       caught up in about %s, as in the last seconds\n", span(*s.CaughtUpInSeconds))
-		}
+	}
+	for _, c := range causes {
+		c.write(w, y.Account)
 	}
 }
 
-func writeCause(w io.Writer, c admin.Cause) {
-	_, _ = fmt.Fprintf(w, "       %s: %s", c.Stage, c.Detail)
+// causeLine is a cause, with the services that it holds back, and how many others of them are alike but for their place and
+// their numbers.
+type causeLine struct {
+	admin.Cause
+	services []string
+	more     int
+}
+
+// alike leaves out of a sentence what differs between causes of one kind: the numbers of records and the names of streams.
+var alike = regexp.MustCompile(`\S*[0-9]\S*`)
+
+// addCause adds a cause of a service, and more that are not listed, to the line of its kind.
+func addCause(to []causeLine, service string, c admin.Cause, more int) []causeLine {
+	kind := func(c admin.Cause) string {
+		return strings.Join([]string{c.Stage, c.For, string(c.Location), alike.ReplaceAllString(c.Detail, "")}, "\x00")
+	}
+	i := slices.IndexFunc(to, func(l causeLine) bool { return kind(l.Cause) == kind(c) })
+	if i < 0 {
+		return append(to, causeLine{c, []string{service}, more})
+	}
+	l := &to[i]
+	if l.services[len(l.services)-1] != service {
+		l.services = append(l.services, service)
+	}
+	if l.Range != c.Range || l.Stream != c.Stream { // The catalog's cause holds all services.
+		more++
+	}
+	l.more += more
+	return to
+}
+
+// write writes the line of a cause.
+func (c causeLine) write(w io.Writer, account geo.Account) {
+	line := fmt.Sprintf("%s (%s): %s", c.Stage, strings.Join(c.services, ", "), c.Detail)
 	if c.Error != "" {
-		_, _ = fmt.Fprintf(w, " (%s)", c.Error)
+		line += " (" + oneLine(c.Error) + ")"
 	}
 	if c.Seconds != nil {
-		_, _ = fmt.Fprintf(w, ", for %s", span(*c.Seconds))
+		line += ", for " + span(*c.Seconds)
 	}
-	_, _ = fmt.Fprintln(w)
 	where := ""
 	if c.Lane != nil {
 		where = fmt.Sprintf("lane %d of ", *c.Lane)
 	}
 	if c.Range != 0 {
-		where += fmt.Sprintf("range %d (%s)", c.Range, c.Service)
+		where += fmt.Sprintf("range %d (%s) ", c.Range, c.Service)
 	}
 	if c.Location != "" {
-		if where != "" {
-			where += " "
-		}
 		where += "at " + string(c.Location)
 	}
-	if !c.SyncTime.IsZero() {
-		where += ", complete up to " + instant(c.SyncTime)
-	}
 	if where != "" {
-		_, _ = fmt.Fprintf(w, "         %s\n", where)
+		line += "; " + strings.TrimSuffix(where, " ")
 	}
+	if !c.SyncTime.IsZero() {
+		line += ", complete up to " + instant(c.SyncTime)
+	}
+	if c.more > 0 {
+		line += fmt.Sprintf("; and %d more: antipodectl lag %s", c.more, account)
+	}
+	_, _ = fmt.Fprintln(w, line)
 }
+
+// oneLine is an error in one line, without what gRPC puts before it.
+func oneLine(text string) string {
+	return rpcError.ReplaceAllString(strings.Join(strings.Fields(text), " "), "")
+}
+
+var rpcError = regexp.MustCompile(`rpc error: code = \w+ desc = `)

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
 	"antipode/geo"
@@ -38,4 +43,35 @@ func whyDocument(now admin.Time) admin.Why {
 		},
 		Silent: []admin.SilentLocation{{Location: "southcentralus", Reason: "no node of location southcentralus answers on its admin port"}},
 	}
+}
+
+// Each cause is one line, however many services, lanes and records have it, and however long its error is.
+func TestWhyHasALineForEachCause(t *testing.T) {
+	away := admin.Cause{
+		Stage: admin.StageLink, Location: "south", Detail: "calls to the primary fail",
+		Error: "rpc error: code = Unavailable desc = connection error: desc = \"transport: Error\n\twhile dialing: refused\"",
+	}
+	y := admin.Why{Account: "pictures", Primary: "north", Secondary: "south"}
+	for _, service := range []string{"blob", "queue", "table"} {
+		s := admin.ServiceWhy{ServiceStatus: admin.ServiceStatus{Service: service, Status: admin.Live}, Causes: []admin.Cause{away}}
+		for lane := range geo.Lane(3) {
+			if service == "blob" {
+				s.Causes = append(s.Causes, admin.Cause{
+					Stage: admin.StageStopped, Location: "south", Range: 2, Service: "blob", Stream: "pictures/1@north/r2/l" + fmt.Sprint(lane), Lane: &lane,
+					Detail: "forked; antipodectl fork show pictures/1@north/r2/l" + fmt.Sprint(lane),
+				})
+				s.More = 29
+			}
+		}
+		y.Services = append(y.Services, s)
+	}
+	var b strings.Builder
+	writeWhy(&b, y)
+	require.Equal(t, `pictures: north to south
+blob   live
+queue  live
+table  live
+link (blob, queue, table): calls to the primary fail (connection error: desc = "transport: Error while dialing: refused"); at south
+stopped (blob): forked; antipodectl fork show pictures/1@north/r2/l0; lane 0 of range 2 (blob) at south; and 31 more: antipodectl lag pictures
+`, b.String())
 }

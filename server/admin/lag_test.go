@@ -54,6 +54,7 @@ func TestLagOfBothEnds(t *testing.T) {
 		require.NoError(t, err, what)
 		require.Len(t, got.Services, 1)
 		require.Equal(t, count(4), got.Services[0].LagRecords, what)
+		require.False(t, got.Services[0].AtLeast, what)
 		require.Equal(t, seconds(2), got.Services[0].LagSeconds, what)
 		require.Empty(t, got.Silent, what)
 		for i := range got.Streams {
@@ -82,6 +83,7 @@ func TestLagOfBothEnds(t *testing.T) {
 		require.EqualValues(t, "north", got.Silent[0].Location, what)
 		require.Contains(t, got.Silent[0].Reason, "it burns", what)
 		require.Equal(t, count(1), got.Services[0].LagRecords, what)
+		require.True(t, got.Services[0].AtLeast, "the north may have committed more: %s", what)
 		require.Len(t, got.Streams, 2, what)
 		require.Equal(t, []any{count(41), wire.HeadsClosed, count(1)}, []any{got.Streams[1].Head, got.Streams[1].Heads, got.Streams[1].LagRecords}, what)
 	}

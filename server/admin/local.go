@@ -26,6 +26,8 @@ type Local struct {
 	Set    catalogs
 	Clock  clock.Clock
 	Alarms *metrics.Alarms
+	// Process adds what the process knows of itself to a node that runs in it. Nil adds nothing.
+	Process func(*wire.Node)
 	// Warnings are shown in every status.
 	Warnings []string
 	// Gather returns what the process knows of itself. Nil means that it shows nothing.
@@ -102,7 +104,16 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	d.Alarms, d.Warnings = l.Alarms.Counts(d.Name), slices.Concat(l.Warnings, d.Warnings)
+	d.Warnings = slices.Concat(l.Warnings, d.Warnings)
+	d.Alarms, d.AlarmsRaised = l.Alarms.Counts(d.Name), map[string]wire.Time{}
+	for reason, at := range l.Alarms.Raised(d.Name) {
+		d.AlarmsRaised[reason] = wire.Time{Time: at}
+	}
+	for i := range d.Nodes {
+		if l.Process != nil {
+			l.Process(&d.Nodes[i])
+		}
+	}
 	s := Status{Location: d, Link: l.Location.Link()}
 	ctx, cancel := context.WithTimeout(ctx, catalogWait)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/metrics"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
@@ -39,7 +40,7 @@ func (p *fakePart) Link() wire.Link        { return p.link }
 func (p *fakePart) SetLink(to wire.Link)   { p.link = to }
 
 func (p *fakePart) Describe() (wire.Location, error) {
-	return wire.Location{Name: "south", State: wire.Running, Warnings: []string{"two domains"}}, p.fail
+	return wire.Location{Name: "south", State: wire.Running, Nodes: []wire.Node{{Name: "south-2"}}, Warnings: []string{"two domains"}}, p.fail
 }
 
 func (p *fakePart) AccountStatus(_ context.Context, a *catalog.Account) wire.AccountStatus {
@@ -132,6 +133,19 @@ func TestLocalStatistics(t *testing.T) {
 		require.Equal(t, wire.LinkCut, s.Link.State)
 		require.Equal(t, []string{"one rack", "two domains"}, s.Location.Warnings)
 	}
+}
+
+// The status has what the process knows of itself in its nodes, and when its alarms were raised.
+func TestLocalShowsItsProcess(t *testing.T) {
+	l := (&fakePart{running: true}).local()
+	alarms, err := metrics.NewAlarms(nil)
+	require.NoError(t, err)
+	l.Alarms, l.Process = alarms, func(n *wire.Node) { n.Version = "1.2.3" }
+	alarms.Raise("south", "gap", time.Unix(7, 0))
+	s, err := l.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []wire.Node{{Name: "south-2", Version: "1.2.3"}}, s.Location.Nodes)
+	require.Equal(t, map[string]wire.Time{"gap": {Time: time.Unix(7, 0)}}, s.Location.AlarmsRaised)
 }
 
 // A catalog that does not answer costs the status catalogWait and a warning, which names the part;

@@ -23,10 +23,15 @@ type Status struct {
 // the process that was asked.
 func Merge(processes []Status) Status {
 	out := processes[0]
-	out.Location.Alarms = map[string]uint64{}
+	out.Location.Alarms, out.Location.AlarmsRaised = map[string]uint64{}, map[string]wire.Time{}
 	for i, s := range processes {
 		for reason, n := range s.Location.Alarms {
 			out.Location.Alarms[reason] += n
+		}
+		for reason, at := range s.Location.AlarmsRaised {
+			if at.After(out.Location.AlarmsRaised[reason].Time) {
+				out.Location.AlarmsRaised[reason] = at
+			}
 		}
 		if i == 0 {
 			continue

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,17 +27,19 @@ func TestMerge(t *testing.T) {
 	account := func(name geo.Account, services ...wire.ServiceStatus) wire.AccountStatus {
 		return wire.AccountStatus{Account: wire.Account{Name: name}, Services: services}
 	}
+	at := func(seconds int64) wire.Time { return wire.Time{Time: time.Unix(seconds, 0)} }
 	asked := Status{
 		Location: wire.Location{
 			Name: "north", State: wire.Stopped, Nodes: []wire.Node{{Name: "north-2", State: wire.Stopped}},
-			Ranges: []wire.Range{{Range: 1}, {Range: 4}}, Alarms: map[string]uint64{"gap": 1},
+			Ranges: []wire.Range{{Range: 1}, {Range: 4}}, Alarms: map[string]uint64{"gap": 1}, AlarmsRaised: map[string]wire.Time{"gap": at(5)},
 		},
 		Link: wire.Link{State: wire.LinkUp},
 	}
 	one := Status{
 		Location: wire.Location{
 			State: wire.Running, Nodes: []wire.Node{node(1)}, Alarms: map[string]uint64{"gap": 2, "fork": 1}, Warnings: []string{"w"},
-			Ranges: []wire.Range{{Range: 1, LeaderView: leads(1, 2)}, {Range: 4}},
+			AlarmsRaised: map[string]wire.Time{"gap": at(4), "fork": at(3)},
+			Ranges:       []wire.Range{{Range: 1, LeaderView: leads(1, 2)}, {Range: 4}},
 		},
 		Accounts: []wire.AccountStatus{account("a", wire.ServiceStatus{Service: "table"}), account("b")},
 		Link:     wire.Link{State: wire.LinkCut},
@@ -48,6 +51,7 @@ func TestMerge(t *testing.T) {
 	require.Equal(t, wire.LinkCut, got.Link.State)
 	require.Equal(t, []string{"w"}, got.Location.Warnings)
 	require.Equal(t, map[string]uint64{"gap": 3, "fork": 1}, got.Location.Alarms)
+	require.Equal(t, map[string]wire.Time{"gap": at(5), "fork": at(3)}, got.Location.AlarmsRaised, "the last one")
 	require.Equal(t, []wire.State{wire.Running, wire.Stopped, wire.Unreachable},
 		[]wire.State{got.Location.Nodes[0].State, got.Location.Nodes[1].State, got.Location.Nodes[2].State})
 	require.Equal(t, "north-1", got.Location.Ranges[0].Leader)

@@ -17,6 +17,7 @@ import (
 	apiadmin "antipode/api/admin"
 	"antipode/api/protocol"
 	"antipode/api/routing"
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/metrics"
@@ -54,7 +55,9 @@ const portsOf = "--port-base"
 
 // ClusterOptions configures a Cluster.
 type ClusterOptions struct {
-	Dir      string
+	Dir string
+	// Version is that of the program.
+	Version  string
 	Host     string
 	PortBase int
 	// Zones are the DNS zones under which accounts have host names.
@@ -235,11 +238,13 @@ func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
 
 // backend is what stands behind the admin ports.
 func (c *Cluster) backend() *admin.Backend {
+	began := c.clock.Mono()
 	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of, Development: true}
 	o.Support = support.Source{Name: "antipode dev", Gatherer: c.registry}.Gather
 	for _, l := range c.set {
 		o.Locations = append(o.Locations, &admin.Local{
 			Location: l, Server: c.servers[l.Location()], Set: c.set, Clock: c.clock, Alarms: c.meters.Alarms, Gather: o.Support,
+			Process: func(n *wire.Node) { n.Version, n.UptimeSeconds = c.o.Version, (c.clock.Mono() - began).Seconds() },
 		})
 	}
 	return admin.New(o)

@@ -3,6 +3,7 @@ package dev
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -29,7 +30,13 @@ import (
 func verified(t *testing.T, c *Cluster, name geo.Account, q wire.VerifyQuery) wire.Verify {
 	t.Helper()
 	client := adminClient(t, c)
-	v, err := client.StartVerify(t.Context(), name, q)
+	var v wire.Verify
+	var err error
+	eventually(t, "a former primary follows", func() bool {
+		v, err = client.StartVerify(t.Context(), name, q)
+		var said *wire.Error
+		return !errors.As(err, &said) || said.Code != wire.CodeBusy
+	})
 	require.NoError(t, err)
 	eventually(t, "the comparison ends", func() bool {
 		v, err = client.Verify(t.Context(), name)

@@ -64,9 +64,13 @@ func (e ends) service(service string, streams []wire.StreamLag) wire.ServiceLag 
 		sum += *st.LagRecords
 	}
 	for _, r := range e.receiver.Ranges {
-		if (r.Service == service || r.Service == geo.Catalog.String()) && r.Receiver == nil && e.sourceOf(r.Range) == nil {
+		if r.Service != service && r.Service != geo.Catalog.String() || e.sourceOf(r.Range) != nil {
+			continue
+		}
+		if r.Receiver == nil {
 			return out // What it holds is not known.
 		}
+		out.AtLeast = true
 	}
 	out.LagRecords = &sum
 	return out
@@ -208,6 +212,17 @@ func rangeOf(f *wire.Flow, id geo.RangeID) *wire.RangeFlow {
 		}
 	}
 	return nil
+}
+
+// unanswered is what is known while the secondary could not be asked: a former primary that does not follow yet is named as one.
+func (e ends) unanswered() (out []wire.Cause) {
+	if e.account.FailoverPhase == wire.FailoverTaken {
+		out = append(out, e.copyCause(""))
+	}
+	if c := e.publishCause(); c != nil {
+		out = append(out, *c)
+	}
+	return append(out, wire.Cause{Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the secondary could not be asked"})
 }
 
 // unreceived is why no process of the secondary that answered receives.

@@ -76,10 +76,7 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 		return
 	}
 	if e.receiver == nil {
-		w.Causes = []wire.Cause{{Stage: wire.StageUnknown, Location: e.account.Secondary, Detail: "the secondary could not be asked"}}
-		if c := e.publishCause(); c != nil {
-			w.Causes = append([]wire.Cause{*c}, w.Causes...)
-		}
+		w.Causes = e.unanswered()
 		return
 	}
 	if len(e.receiver.Services) == 0 {

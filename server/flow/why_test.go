@@ -45,3 +45,22 @@ func TestWhyLeaderAtThePrimary(t *testing.T) {
 		}
 	}
 }
+
+// A former primary that does not answer is named as what it is: the failover that it has not followed comes first.
+func TestWhyFormerPrimaryThatIsAway(t *testing.T) {
+	a := wire.Account{Name: "photos", Primary: "north", Secondary: "south", Operation: "the failover to this location"}
+	for phase, want := range map[string][]string{
+		"":                 {"the secondary could not be asked"},
+		wire.FailoverTaken: {"the failover to this location", "the secondary could not be asked"},
+	} {
+		a.FailoverPhase = phase
+		y := Why("photos", wire.Flows{Flows: []wire.Flow{{Location: "north", Account: a}}, Silent: []wire.SilentLocation{{Location: "south", Reason: "away"}}}, 0)
+		for _, s := range y.Services {
+			var details []string
+			for _, c := range s.Causes {
+				details = append(details, c.Detail)
+			}
+			require.Equal(t, want, details, s.Service)
+		}
+	}
+}

@@ -385,7 +385,7 @@ func (l *Location) epochWarnings() (out []string) {
 			from = "the witness"
 		}
 		out = append(out, fmt.Sprintf(
-			"epochs are not confirmed at %s: writes of accounts that have a copy are refused until %s answers (antipodectl location confirm)",
+			wire.WarnsOfEpochs+" at %s: writes of accounts that have a copy are refused until %s answers (antipodectl location confirm)",
 			l.Subject(), from))
 	}
 	if e.Policy {

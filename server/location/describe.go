@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	wire "antipode/client/admin"
+	"antipode/failover/confirm"
 	"antipode/geo"
 	"antipode/server/flow"
 	"antipode/services/catalog"
@@ -17,6 +19,7 @@ import (
 	"antipode/stamp/outbox"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
+	"antipode/stamp/skew"
 )
 
 // Describe describes what this process knows of the location: nodes and leaders in other
@@ -106,6 +109,8 @@ func (l *Location) state() wire.State {
 func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node) (wire.Node, error) {
 	out.DiskFull, out.SetAsideBytes = n.Room().Full(), n.Room().AsideBytes()
 	out.ClockOff = n.Clocks().Off()
+	out.DiskBytes, out.DiskFreeBytes, _ = n.Room().Disk()
+	out.ClockAheadSeconds, out.LeaseSeconds = farthest(n.Clocks().Offsets()), l.confirming.lease()
 	for _, d := range l.o.Route.Ranges() {
 		id := d.ID
 		r := n.Range(id)
@@ -133,6 +138,29 @@ func (l *Location) describeNode(stamp *stamp.Stamp, n *node.Node, out wire.Node)
 		out.Replicas = append(out.Replicas, rep)
 	}
 	return out, nil
+}
+
+// farthest is the greatest of the offsets in either direction, in seconds; nil without one.
+func farthest(of []skew.Offset) *float64 {
+	if len(of) == 0 {
+		return nil
+	}
+	ahead := slices.MaxFunc(of, func(a, b skew.Offset) int { return cmp.Compare(a.Ahead.Abs(), b.Ahead.Abs()) }).Ahead.Seconds()
+	return &ahead
+}
+
+// lease is for how many seconds the lease of the witness holds, 0 for none; nil without a witness.
+func (c *confirming) lease() *float64 {
+	if c.l.o.Witness == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := 0.0
+	if c.machine != nil && c.machine.State().Source == confirm.ByWitness {
+		left = max(0, (c.machine.Held().Until - c.l.o.Clock.Mono()).Seconds())
+	}
+	return &left
 }
 
 // lostReplicas warns of the replicas of a node that are lost, once, with the reason of the first.

@@ -77,7 +77,7 @@ func (s Set) RegisterGauges(reg prometheus.Registerer, accountsShown int) error 
 // Watch makes a location report its commits, alarms and events.
 func (m *Meters) Watch(o *Options) {
 	o.OnCommit = func(s geo.Service, took time.Duration) { m.Commits.Observe(o.Name, s, took) }
-	o.OnAlarm = func(reason string) { m.Alarms.Add(o.Name, reason, 1) }
+	o.OnAlarm = func(reason string) { m.Alarms.Raise(o.Name, reason, o.Clock.Now()) }
 	o.OnHeld = func(refused bool) { m.Held.Add(o.Name, refused, 1) }
 	o.Queues.OnScaled = func(act queues.Act) { m.Queues.AddScaled(o.Name, string(act), 1) }
 	o.Queues.OnCollected = func(n int, expired bool) { m.Queues.AddCollected(o.Name, expired, uint64(n)) }

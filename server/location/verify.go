@@ -2,13 +2,11 @@ package location
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	wire "antipode/client/admin"
@@ -16,7 +14,6 @@ import (
 	"antipode/replication/verify"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
-	"antipode/services/queues"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/node"
@@ -52,6 +49,8 @@ type verifyJob struct {
 	out wire.Verify
 	// keys are the rows of out.Differences.
 	keys [][]byte
+	// away is the error of the last call to the other location, nil if that answered.
+	away error
 }
 
 func newVerifying(l *Location) *verifying {
@@ -125,17 +124,11 @@ func (l *Location) StartVerify(ctx context.Context, name geo.Account, q wire.Ver
 		return wire.Verify{}, err
 	}
 	a, err := l.Directory.Account(ctx, name)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = mayVerify(a, q, l.o.Name)
+	}
+	if err != nil {
 		return wire.Verify{}, err
-	case a.Primary != l.o.Name:
-		return wire.Verify{}, refusal(wire.CodeAskPrimary, "the primary location of the account compares: ask an admin port of "+string(a.Primary))
-	case a.Secondary == "":
-		return wire.Verify{}, refusal(wire.CodeNoSecondary, fmt.Sprintf("account %s is %s: it has one copy, and nothing to compare it with", name, a.Redundancy))
-	case a.Bootstraps():
-		return wire.Verify{}, refusal(wire.CodeBusy, fmt.Sprintf("account %s is not compared before its copy is complete", name))
-	case q.Repair && a.Operation != nil:
-		return wire.Verify{}, refusal(wire.CodeBusy, fmt.Sprintf("account %s is not repaired while its operation %s is under way", name, a.Operation.Kind))
 	}
 	j, begin, err := l.verifying.add(a, q)
 	if err != nil {
@@ -145,6 +138,24 @@ func (l *Location) StartVerify(ctx context.Context, name geo.Account, q wire.Ver
 		stamp.Go(func(ctx context.Context) { l.verifying.run(ctx, j) })
 	}
 	return j.describe(), nil
+}
+
+// mayVerify refuses to compare an account at a location.
+func mayVerify(a *catalog.Account, q wire.VerifyQuery, here geo.Location) error {
+	switch {
+	case a.Primary != here:
+		return refusal(wire.CodeAskPrimary, "the primary location of the account compares: ask an admin port of "+string(a.Primary))
+	case a.Secondary == "":
+		return refusal(wire.CodeNoSecondary, fmt.Sprintf("account %s is %s: it has one copy, and nothing to compare it with", a.Name, a.Redundancy))
+	case a.Bootstraps():
+		return refusal(wire.CodeBusy, fmt.Sprintf("account %s is not compared before its copy is complete", a.Name))
+	case a.Unsure(): // They differ, and are going to be made equal.
+		return refusal(wire.CodeBusy, fmt.Sprintf("account %s is not compared before its former primary %s follows; under way is %s",
+			a.Name, a.Secondary, a.Operation.Describe()))
+	case q.Repair && a.Operation != nil:
+		return refusal(wire.CodeBusy, fmt.Sprintf("account %s is not repaired while its operation %s is under way", a.Name, a.Operation.Kind))
+	}
+	return nil
 }
 
 func refusal(code, message string) error {
@@ -187,8 +198,15 @@ func (v *verifying) add(a *catalog.Account, q wire.VerifyQuery) (j *verifyJob, b
 	if running >= verifiesMax {
 		return nil, false, refusal(wire.CodeBusy, fmt.Sprintf("%d other comparisons run in this process: wait for one to end", running))
 	}
-	j = &verifyJob{a: a, remote: &verify.Remote{Call: v.l.far.Verify}, out: wire.Verify{
+	j = &verifyJob{a: a, out: wire.Verify{
 		Account: a.Name, Primary: a.Primary, Secondary: a.Secondary, VerifyQuery: q, State: wire.VerifyRunning, Started: wire.Time{Time: v.l.o.Clock.Now()},
+	}}
+	j.remote = &verify.Remote{Call: func(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error) {
+		answer, err := v.l.far.Verify(ctx, r, question)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.away = err
+		return answer, err
 	}}
 	if q.Repair {
 		j.out.Repaired = &wire.VerifyRepair{}
@@ -207,6 +225,9 @@ func (v *verifying) add(a *catalog.Account, q wire.VerifyQuery) (j *verifyJob, b
 // run compares all ranges of a comparison, one after the other.
 func (v *verifying) run(ctx context.Context, j *verifyJob) {
 	for i := range j.describe().Ranges {
+		if j.skip(i) {
+			continue
+		}
 		if j.out.Repair {
 			v.repair(ctx, j, i)
 			continue
@@ -218,6 +239,18 @@ func (v *verifying) run(ctx context.Context, j *verifyJob) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.out.State, j.out.Ended, j.out.Outcome = wire.VerifyDone, wire.Time{Time: v.l.o.Clock.Now()}, j.outcome()
+}
+
+// skip leaves a range out, and reports that, if the other location is away: nothing of the range before could be compared, and
+// the last call failed. To try each range in turn would take as long for each.
+func (j *verifyJob) skip(i int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if i == 0 || j.away == nil || j.out.Ranges[i-1].Compared > 0 {
+		return false
+	}
+	j.out.Ranges[i].Done, j.out.Ranges[i].NotCompared = true, slices.Clone(j.out.Ranges[i-1].NotCompared)
+	return true
 }
 
 // outcome words the result of a comparison that has ended. The caller holds mu.
@@ -335,36 +368,4 @@ func (j *verifyJob) done(i int, found verify.Result) {
 	j.out.Ranges[i].Done = true
 	j.out.DifferencesTotal += found.Total
 	j.out.AtLeast = j.out.AtLeast || found.AtLeast
-}
-
-// describeDifference words a difference for people.
-func describeDifference(d verify.Difference) wire.VerifyDifference {
-	out := wire.VerifyDifference{Kind: string(d.Kind), Chunk: d.Chunk, Reason: d.Reason}
-	p, row, err := keys.ParsePartition(d.Key)
-	if err != nil {
-		out.Object = fmt.Sprintf("%x", d.Key)
-		return out
-	}
-	out.Service, out.Container, out.Object = p.Service.String(), p.Container, p.Object
-	switch p.Service {
-	case geo.Table:
-		if key, rest, err := keys.CutString(row); err == nil && len(rest) == 0 {
-			out.Row = key
-			return out
-		}
-	case geo.Blob:
-		i, _ := blobs.DescribeRow(row, nil) // The kind is set by the key alone.
-		if out.Row = cmp.Or(i.Kind, "row"); len(row) > 1 {
-			out.Row += fmt.Sprintf(" %x", row[1:])
-		}
-		return out
-	case geo.Queue:
-		i, _ := queues.DescribeRow(row, nil) // The same.
-		out.Row = strings.TrimSuffix(cmp.Or(i.Kind, "row")+" "+i.Of, " ")
-		return out
-	}
-	if len(row) > 0 {
-		out.Row = fmt.Sprintf("%x", row)
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/admin"
 	"antipode/server/location"
@@ -13,6 +14,12 @@ import (
 // report it.
 func (n *Node) backend() *admin.Backend {
 	return admin.New(admin.Options{Clock: n.o.Clock, Locations: []admin.Location{n.members}, Endpoints: n.endpoint, Support: n.support})
+}
+
+// describe adds what this process knows of itself to its node.
+func (n *Node) describe(out *wire.Node) {
+	out.Version, out.UptimeSeconds = n.o.Version, (n.o.Clock.Mono() - n.began).Seconds()
+	out.CertificateEnds = wire.Time{Time: n.keyring.NotAfter()}
 }
 
 // endpoint is where clients reach a service of this node.
@@ -30,7 +37,7 @@ func (n *Node) newMembers() *members {
 	m := &members{
 		Location: &admin.Local{
 			Location: n.location, Server: n.server, Set: location.Set{n.location}, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
-			Gather: n.support,
+			Gather: n.support, Process: n.describe,
 		},
 		server: n.server, self: n.id, nodes: n.nodes(), calls: n.transport, catalogLeader: n.catalogLeader,
 	}

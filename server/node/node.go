@@ -46,6 +46,8 @@ const portsOf = "the section listen of its configuration"
 // Options configures a Node.
 type Options struct {
 	Config config.Node
+	// Version is that of the program.
+	Version string
 	// Warnings of the configuration are shown in the status.
 	Warnings []string
 	Clock    clock.Clock
@@ -59,6 +61,8 @@ type Options struct {
 type Node struct {
 	o  Options
 	id geo.NodeID
+	// began is the monotonic time at which the process opened it.
+	began time.Duration
 	// peers are the other nodes of the stamp by number.
 	peers map[geo.NodeID]config.Peer
 
@@ -87,7 +91,7 @@ type Node struct {
 func Open(o Options) (_ *Node, err error) {
 	c := o.Config
 	n := &Node{
-		o: o, id: c.ID, peers: map[geo.NodeID]config.Peer{}, link: link.New(),
+		o: o, id: c.ID, began: o.Clock.Mono(), peers: map[geo.NodeID]config.Peer{}, link: link.New(),
 		shared: state.NewShared(int64(c.CacheBytes), filesMax), registry: metrics.NewRegistry(),
 	}
 	for _, p := range c.Peers {

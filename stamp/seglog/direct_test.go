@@ -67,6 +67,21 @@ func requireDirect(t *testing.T, dir string) {
 	require.NoError(t, errors.Join(err, os.Remove(path)))
 }
 
+// requireRefusal skips the test where the file system takes direct writes from any address, as tmpfs does.
+func requireRefusal(t *testing.T, dir string) {
+	t.Helper()
+	page := make([]byte, 2*pageBytes)
+	page = page[(pageBytes-offPage(page))%pageBytes+1:][:pageBytes]
+	path := filepath.Join(dir, "refuses")
+	f, err := rawfile.Of(vfs.Default).OpenRaw(path, true)
+	require.NoError(t, err)
+	refused := f.WriteVec(0, page)
+	require.NoError(t, errors.Join(f.Close(), os.Remove(path)))
+	if refused == nil {
+		t.Skip("the file system takes direct writes from any address")
+	}
+}
+
 // Where the file system refuses direct writes, as late as at the first one, the same
 // bytes go through the page cache (a write from an address that is no multiple of a page).
 func TestDirectRefused(t *testing.T) {
@@ -76,6 +91,7 @@ func TestDirectRefused(t *testing.T) {
 			if fs == vfs.Default {
 				dir = t.TempDir()
 				requireDirect(t, dir)
+				requireRefusal(t, dir)
 			}
 			l, err := Open(dir, state.Options{FS: fs, LogSegmentBytes: testSegment})
 			require.NoError(t, err)

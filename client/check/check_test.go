@@ -1,0 +1,171 @@
+package check
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+// well is the status of a deployment with nothing wrong.
+func well() admin.Status {
+	lag := 0.4
+	s := admin.Status{Link: admin.Link{State: admin.LinkUp}}
+	for _, name := range []geo.Location{"north", "south"} {
+		l := admin.Location{Name: name, State: admin.Running, Epochs: &admin.Epochs{Confirmed: true, By: "exchange"}}
+		var standings []admin.Standing
+		for id := geo.NodeID(1); id <= 3; id++ {
+			node := admin.NodeName(name, id)
+			l.Nodes = append(l.Nodes, admin.Node{Name: node, State: admin.Running})
+			standings = append(standings, admin.Standing{Node: node, InSync: true})
+		}
+		for i, service := range []string{"catalog", "blob", "queue", "table"} {
+			l.Ranges = append(l.Ranges, admin.Range{
+				Range: geo.RangeID(i + 1), Service: service, ConfiguredReplicas: 3,
+				LeaderView: &admin.LeaderView{Leader: admin.NodeName(name, 1), InSyncReplicas: 3, Standings: append([]admin.Standing(nil), standings...)},
+			})
+		}
+		s.Locations = append(s.Locations, l)
+	}
+	for i := range 7 {
+		a := admin.AccountStatus{Account: admin.Account{Name: geo.Account(fmt.Sprintf("acct%d", i)), Redundancy: "RA-GRS", Primary: "north", Secondary: "south"}}
+		for _, service := range []string{"blob", "queue", "table"} {
+			a.Services = append(a.Services, admin.ServiceStatus{Service: service, Status: admin.Live, LagSeconds: &lag})
+		}
+		s.Accounts = append(s.Accounts, a)
+	}
+	return s
+}
+
+// stands has services of an account without a Last Sync Time.
+func stands(s *admin.Status, account int, reason string) {
+	for i := range s.Accounts[account].Services {
+		s.Accounts[account].Services[i] = admin.ServiceStatus{Service: s.Accounts[account].Services[i].Service, Status: admin.Unavailable, Reason: reason}
+	}
+}
+
+// leaderless has a range without a leader.
+func leaderless(l *admin.Location, of ...int) {
+	for _, i := range of {
+		l.Ranges[i].LeaderView = nil
+	}
+}
+
+// Each cause is one finding, with what to do next, whatever else follows from it; worst first. Nothing is found where all is
+// well.
+func TestStatus(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks func(s *admin.Status)
+		want   []Finding
+	}{
+		"nothing": {func(*admin.Status) {}, nil},
+		"a location is down": {func(s *admin.Status) {
+			for i := range s.Locations[0].Nodes {
+				s.Locations[0].Nodes[i].State = admin.Unreachable
+			}
+			leaderless(&s.Locations[0], 0, 1, 2, 3)
+			for i := range s.Accounts {
+				stands(s, i, "not-heard")
+			}
+		}, []Finding{{Critical, "north is down: none of its 3 nodes serves; it is the primary of 7 accounts", "antipodectl failover plan --location north"}}},
+		"a location does not answer": {func(s *admin.Status) {
+			s.Locations[1] = admin.Location{Name: "south", State: admin.Unreachable, Warnings: []string{"no route"}}
+			s.Accounts[0].Services = nil
+		}, []Finding{{Critical, "south does not answer", "docs/runbooks/target-down.md"}}},
+		"a node is away": {func(s *admin.Status) {
+			s.Locations[0].Nodes[2].State = admin.Unreachable
+			for _, r := range s.Locations[0].Ranges {
+				r.InSyncReplicas, r.Standings[2].InSync = 2, false
+			}
+		}, []Finding{{Warning, "north: 1 of 3 nodes do not answer: north-3", "docs/runbooks/target-down.md"}}},
+		"a node is out of service, and ranges have no leader": {func(s *admin.Status) {
+			s.Locations[1].Nodes[0].State, s.Locations[1].Nodes[0].OutOfService = admin.Failed, "its disk returned an error: replace it"
+			leaderless(&s.Locations[1], 1, 3)
+		}, []Finding{
+			{Critical, "south: no leader of range 2 blob, 4 table: requests for it are answered 503", "docs/runbooks/range-without-leader.md"},
+			{Warning, "south-1 is out of service: its disk returned an error: replace it", "docs/runbooks/node-out-of-service.md"},
+		}},
+		"a replica is behind": {func(s *admin.Status) {
+			v := s.Locations[0].Ranges[3].LeaderView
+			v.InSyncReplicas, v.Standings[1].InSync = 2, false
+		}, []Finding{{Warning, "north: replicas are not in sync, on north-2: range 4 table", "antipodectl node wait-in-sync north-2"}}},
+		"a disk is full": {func(s *admin.Status) { s.Locations[1].Nodes[1].DiskFull = true }, []Finding{
+			{Warning, "south: the disk is full of south-2: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"},
+		}},
+		"two disks are full": {func(s *admin.Status) {
+			s.Locations[1].Nodes[1].DiskFull, s.Locations[1].Nodes[2].DiskFull = true, true
+		}, []Finding{{Critical, "south: the disk is full of south-2, south-3: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"}}},
+		"a clock is off": {func(s *admin.Status) { s.Locations[0].Nodes[0].ClockOff = "its clock is 10m0s ahead of that of node 2" }, []Finding{
+			{Warning, "north: a clock is not believed, so the node leads no writes: north-1 (its clock is 10m0s ahead of that of node 2)", "docs/runbooks/clock-skew.md"},
+		}},
+		"the witness is dead": {func(s *admin.Status) {
+			for i := range s.Locations {
+				s.Locations[i].Epochs = &admin.Epochs{Witness: true, Waiting: "connection refused"}
+				s.Locations[i].Warnings = []string{admin.WarnsOfEpochs + " at a location: writes are refused"}
+			}
+		}, []Finding{
+			{Critical, "the witness does not answer (connection refused): writes of accounts that have a copy are refused at north, south", "docs/runbooks/witness.md"},
+		}},
+		"the witness is dead, and one lease holds": {func(s *admin.Status) {
+			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
+			s.Locations[1].Epochs = &admin.Epochs{Witness: true, Waiting: "timeout"}
+		}, []Finding{
+			{Critical, "the witness does not answer (timeout): writes of accounts that have a copy are refused at south; north: a lease still holds", "docs/runbooks/witness.md"},
+		}},
+		"the other location does not answer": {func(s *admin.Status) { s.Locations[0].Epochs = &admin.Epochs{Waiting: "timeout"} }, []Finding{
+			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (timeout)", "docs/runbooks/epochs-unconfirmed.md"},
+		}},
+		"a lease goes on": {func(s *admin.Status) {
+			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
+		}, []Finding{{Warning, "the witness does not answer (timeout); north: a lease still holds", "docs/runbooks/witness.md"}}},
+		"epochs are passed": {func(s *admin.Status) { s.Locations[0].Epochs.Refused = make([]admin.RefusedEpoch, 1) }, []Finding{
+			{Warning, "north refuses writes of 1 account: the other location has become the primary", "antipodectl account list"},
+		}},
+		"the link is cut": {func(s *admin.Status) { s.Link.State = admin.LinkCut }, []Finding{
+			{Warning, "the link between the locations is cut, by an operator", "antipodectl link heal"},
+		}},
+		"streams are forked, and others wait": {func(s *admin.Status) {
+			for i := range 6 {
+				stands(s, i, "forked")
+			}
+			stands(s, 6, "not-heard")
+		}, []Finding{
+			{Critical, "6 accounts without a Last Sync Time: both locations hold different changes under the same numbers: acct0, acct1, acct2, acct3, acct4 and 1 more", "antipodectl fork list"},
+			{Warning, "1 account without a Last Sync Time: the secondary has not heard of all ranges of the primary: acct6", "antipodectl why acct6"},
+		}},
+		"a reason of a later server": {func(s *admin.Status) { stands(s, 3, "tides") }, []Finding{
+			{Warning, "1 account without a Last Sync Time: tides: acct3", "antipodectl why acct3"},
+		}},
+		"a bootstrap": {func(s *admin.Status) { stands(s, 3, "bootstrap") }, nil},
+		"a secondary is late": {func(s *admin.Status) {
+			lag := 61.0
+			s.Accounts[2].Services[1].LagSeconds = &lag
+		}, []Finding{{Warning, "1 account more than 1m0s behind: acct2", "antipodectl why acct2"}}},
+		"an account has no primary": {func(s *admin.Status) {
+			s.Accounts[1].WithoutPrimary = "no location takes its writes"
+			stands(s, 1, "not-heard")
+		}, []Finding{{Critical, "account acct1: no location takes its writes", "docs/runbooks/account-without-primary.md"}}},
+		"an operation waits": {func(s *admin.Status) {
+			s.Accounts[1].Operation, s.Accounts[1].OperationWaits = "a planned failover to south", "the link is cut"
+		}, []Finding{{Warning, "account acct1: a planned failover to south cannot go on: the link is cut", "antipodectl account show acct1"}}},
+		"a warning": {func(s *admin.Status) { s.Locations[0].Warnings = []string{"all nodes are in one fault domain"} }, []Finding{
+			{Warning, "north: all nodes are in one fault domain", ""},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := well()
+			c.breaks(&s)
+			got := Status(s)
+			require.Equal(t, c.want, got)
+			switch {
+			case len(got) == 0:
+				require.Empty(t, Worst(got))
+			default:
+				require.Equal(t, got[0].Severity, Worst(got))
+			}
+		})
+	}
+}

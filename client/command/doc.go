@@ -1,0 +1,4 @@
+// Package command has what the command lines of antipode and antipodectl share: exit codes, and sizes with units.
+//
+// Invariant: an exit code means the same in both programs, and docs/admin.md has the table.
+package command

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"antipode/client/admin"
+	"antipode/client/check"
+	"antipode/geo"
+)
+
+// statusView is which part of a status is shown: all of it, or what fits a screen of 80 columns and 24 rows: a row for each
+// location, the nodes and ranges that are not well, and the accounts that are worst off.
+type statusView struct {
+	all bool
+	// account is the one that is shown; empty for all.
+	account geo.Account
+}
+
+// calmMost is how many accounts are shown of those that are well, troubledMost how many of the others.
+const (
+	calmMost     = 5
+	troubledMost = 10
+)
+
+// writeHealth is the first line of a status.
+func writeHealth(w io.Writer, s admin.Status) {
+	n := map[check.Severity]int{}
+	for _, f := range check.Status(s) {
+		n[f.Severity]++
+	}
+	critical, warnings := n[check.Critical], n[check.Warning]
+	switch {
+	case critical > 0 && warnings > 0:
+		_, _ = fmt.Fprintf(w, "health   %d critical, and %d to look at: antipodectl check\n", critical, warnings)
+	case critical > 0:
+		_, _ = fmt.Fprintf(w, "health   %d critical: antipodectl check\n", critical)
+	case warnings > 0:
+		_, _ = fmt.Fprintf(w, "health   %d to look at: antipodectl check\n", warnings)
+	default:
+		_, _ = fmt.Fprintln(w, "health   all is well")
+	}
+}
+
+// writeSummary writes what fits a screen.
+func writeSummary(w io.Writer, s admin.Status) {
+	locations := [][]string{{"LOCATION", "STATE", "NODES", "LEADERS", "IN SYNC", "BACKLOG", "OLDEST", "LEVEL"}}
+	nodes := [][]string{nodeHeader}
+	ranges := [][]string{rangeHeader}
+	for _, l := range s.Locations {
+		locations = append(locations, locationRow(l))
+		for _, n := range l.Nodes {
+			if n.State != admin.Running || n.DiskFull || n.ClockOff != "" {
+				nodes = append(nodes, nodeRow(n))
+			}
+		}
+		for _, r := range l.Ranges {
+			if r.LeaderView == nil || r.InSyncReplicas < r.ConfiguredReplicas {
+				ranges = append(ranges, rangeRow(string(l.Name), r))
+			}
+		}
+	}
+	_, _ = fmt.Fprintln(w)
+	table(w, locations)
+	for _, t := range [][][]string{nodes, ranges} {
+		if len(t) > 1 {
+			_, _ = fmt.Fprintln(w)
+			table(w, t)
+		}
+	}
+}
+
+// locationState is the state of a location. One that runs and leads no range serves nothing.
+func locationState(l admin.Location) string {
+	if l.State == admin.Running && !check.Serves(l) {
+		return "no leaders"
+	}
+	return string(l.State)
+}
+
+// locationRow sums up a location.
+func locationRow(l admin.Location) []string {
+	serves, led, inSync, voters := 0, 0, 0, 0
+	var backlog uint64
+	oldest := 0.0
+	for _, n := range l.Nodes {
+		if n.State == admin.Running {
+			serves++
+		}
+	}
+	for _, r := range l.Ranges {
+		voters += r.ConfiguredReplicas
+		if v := r.LeaderView; v != nil {
+			led, inSync = led+1, inSync+v.InSyncReplicas
+			backlog += uint64(max(0, v.BacklogBytes)) + uint64(max(0, v.BacklogPayloadBytes))
+			oldest = max(oldest, v.BacklogAgeSeconds)
+		}
+	}
+	age := "-"
+	if backlog > 0 {
+		age = span(oldest)
+	}
+	of := func(n, all int) string { return fmt.Sprintf("%d of %d", n, all) }
+	return []string{string(l.Name), locationState(l), of(serves, len(l.Nodes)), of(led, len(l.Ranges)), of(inSync, voters), size(backlog), age, level(l)}
+}
+
+// writeAccounts writes a row for each account, or for each of its services that do not do alike, worst first, and counts the
+// others past calmMost and troubledMost.
+func writeAccounts(w io.Writer, s admin.Status) {
+	if len(s.Accounts) == 0 {
+		_, _ = fmt.Fprintln(w, noAccounts)
+		return
+	}
+	down := notServing(s)
+	var all []accountRows
+	for _, a := range s.Accounts {
+		all = append(all, rowsOf(a, down))
+	}
+	slices.SortStableFunc(all, func(a, b accountRows) int {
+		return cmp.Or(cmp.Compare(b.trouble, a.trouble), cmp.Compare(b.lag, a.lag))
+	})
+	rows, calm, troubled, worst := [][]string{{"ACCOUNT", "PRIMARY", "SERVICE", "STATUS", "LAG"}}, 0, 0, 0.0
+	for _, a := range all {
+		of, most := &calm, calmMost
+		if a.trouble > 0 {
+			of, most = &troubled, troubledMost
+		} else if calm >= calmMost {
+			worst = max(worst, a.lag)
+		}
+		if *of++; *of <= most {
+			rows = append(rows, a.rows...)
+		}
+	}
+	table(w, rows)
+	if troubled > troubledMost {
+		_, _ = fmt.Fprintf(w, "and %d more that are not well: antipodectl status --all\n", troubled-troubledMost)
+	}
+	if calm > calmMost {
+		_, _ = fmt.Fprintf(w, "and %d more that are well, %s behind at most: antipodectl status --all\n", calm-calmMost, span(worst))
+	}
+}
+
+const noAccounts = "no accounts: make one with antipodectl account create NAME --location LOCATION"
+
+// notServing has the locations that serve nothing.
+func notServing(s admin.Status) map[geo.Location]bool {
+	out := map[geo.Location]bool{}
+	for _, l := range s.Locations {
+		out[l.Name] = !check.Serves(l)
+	}
+	return out
+}
+
+// serviceStatus words the status of a service of an account. What was live is not, without its primary.
+func serviceStatus(s admin.ServiceStatus, primaryDown bool) string {
+	text := string(s.Status)
+	switch {
+	case primaryDown && s.Status == admin.Live:
+		return primaryNotServing
+	case s.Reason != "":
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+const primaryNotServing = "primary not serving"
+
+// accountRows are the rows of an account, and what they are sorted by.
+type accountRows struct {
+	rows [][]string
+	// trouble is 2 where its clients are not served, 1 where a service has no Last Sync Time or is late, else 0.
+	trouble int
+	lag     float64
+}
+
+func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows) {
+	row := func(service, status, lag string) {
+		out.rows = append(out.rows, []string{string(a.Name), orDash(string(a.Primary)), service, status, lag})
+	}
+	switch {
+	case a.WithoutPrimary != "":
+		row("all", "without a primary", unknown)
+		out.trouble = 2
+		return out
+	case down[a.Primary]:
+		out.trouble = 2
+	}
+	status := func(s admin.ServiceStatus) string { return serviceStatus(s, down[a.Primary]) }
+	alike := true
+	for _, s := range a.Services {
+		alike = alike && status(s) == status(a.Services[0])
+		if s.LagSeconds == nil || *s.LagSeconds > check.Late.Seconds() {
+			out.trouble = max(out.trouble, 1)
+		}
+		if s.LagSeconds != nil {
+			out.lag = max(out.lag, *s.LagSeconds)
+		}
+	}
+	switch {
+	case len(a.Services) == 0 && down[a.Primary]:
+		row("all", primaryNotServing, unknown)
+	case len(a.Services) == 0:
+		row("all", "-", "-")
+	case alike:
+		lag := unknown
+		if !slices.ContainsFunc(a.Services, func(s admin.ServiceStatus) bool { return s.LagSeconds == nil }) {
+			lag = span(out.lag)
+		}
+		row("all", status(a.Services[0]), lag)
+	default:
+		for _, s := range a.Services {
+			row(s.Service, status(s), spanOrUnknown(s.LagSeconds))
+		}
+	}
+	return out
+}
+
+// only leaves one account in a status.
+func only(s *admin.Status, name geo.Account) error {
+	all := len(s.Accounts)
+	s.Accounts = slices.DeleteFunc(s.Accounts, func(a admin.AccountStatus) bool { return a.Name != name })
+	if len(s.Accounts) == 0 {
+		return fmt.Errorf("there is no account %s among the %s that this port shows: antipodectl account list", name, strconv.Itoa(all))
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+// manyAccounts is the status of two locations of three nodes with nothing wrong, and so many accounts.
+func manyAccounts(n int) admin.Status {
+	s := admin.Status{Process: admin.Process{PID: 4242, UptimeSeconds: 246, StartedAt: admin.Time{Time: time.Unix(1_800_000_000, 0)}}, Link: admin.Link{State: admin.LinkUp}}
+	for _, name := range []geo.Location{"northcentralus", "southcentralus"} {
+		l := admin.Location{Name: name, State: admin.Running, Levels: &admin.Levels{Active: 2, Floor: 2}}
+		for id := geo.NodeID(1); id <= 3; id++ {
+			l.Nodes = append(l.Nodes, admin.Node{Name: admin.NodeName(name, id), State: admin.Running, Level: 2})
+		}
+		for i, service := range []string{"catalog", "blob", "queue", "table"} {
+			v := &admin.LeaderView{Leader: admin.NodeName(name, 1), InSyncReplicas: 3, BacklogRecords: 1, BacklogBytes: 900_000, BacklogAgeSeconds: 0.4}
+			l.Ranges = append(l.Ranges, admin.Range{Range: geo.RangeID(i + 1), Service: service, ConfiguredReplicas: 3, LeaderView: v})
+		}
+		s.Locations = append(s.Locations, l)
+	}
+	for i := range n {
+		a := admin.AccountStatus{Account: admin.Account{
+			Name: geo.Account(fmt.Sprintf("accountwithalongname%04d", i)), Redundancy: "RA-GRS", Primary: "northcentralus", Secondary: "southcentralus",
+		}}
+		lag := float64(i) / 100
+		for _, service := range []string{"blob", "queue", "table"} {
+			a.Services = append(a.Services, admin.ServiceStatus{Service: service, Status: admin.Live, LagSeconds: &lag})
+		}
+		s.Accounts = append(s.Accounts, a)
+	}
+	return s
+}
+
+func summary(s admin.Status) []string {
+	var b strings.Builder
+	writeStatus(&b, s, statusView{})
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+}
+
+// A status fits a screen of 80 columns and 24 rows, however many accounts there are, as long as all is well; the accounts that
+// are furthest behind are shown, and how many others there are.
+func TestStatusFitsAScreen(t *testing.T) {
+	for _, n := range []int{0, 5, 6, 61, 1000} {
+		lines := summary(manyAccounts(n))
+		require.LessOrEqual(t, len(lines), 24, n)
+		for _, line := range lines {
+			require.LessOrEqual(t, len(line), 80, line)
+		}
+		require.Equal(t, "health   all is well", lines[0])
+	}
+	lines := summary(manyAccounts(61))
+	require.Equal(t, "and 56 more that are well, 0.550s behind at most: antipodectl status --all", lines[len(lines)-1])
+	require.Equal(t, "accountwithalongname0060  northcentralus  all      live    0.600s", lines[len(lines)-6])
+}
+
+// Accounts that nobody serves come first, those without a Last Sync Time and those that are late next. What a dead primary has
+// is no "live".
+func TestStatusHasTheWorstFirst(t *testing.T) {
+	s := manyAccounts(61)
+	late := 61.0
+	s.Accounts[7].Services[1].LagSeconds = &late
+	s.Accounts[8].WithoutPrimary = "no location takes its writes"
+	s.Accounts[9].Primary, s.Accounts[9].Secondary = "southcentralus", "northcentralus"
+	for i := range s.Locations[1].Nodes {
+		s.Locations[1].Nodes[i].State = admin.Unreachable
+	}
+	lines := summary(s)
+	require.Equal(t, "health   2 critical: antipodectl check", lines[0])
+	require.Equal(t, []string{
+		"accountwithalongname0009 southcentralus all primary not serving 0.090s",
+		"accountwithalongname0008 northcentralus all without a primary unknown",
+		"accountwithalongname0007 northcentralus all live 1m1s",
+	}, accountLines(lines)[:3])
+}
+
+// A location that leads nothing does not run, its accounts are not live, and a screen still has the alarms above them.
+func TestStatusWithoutLeadersFitsAScreen(t *testing.T) {
+	s := manyAccounts(61)
+	for i := range s.Locations[0].Ranges {
+		s.Locations[0].Ranges[i].LeaderView = nil
+	}
+	lines := summary(s)
+	require.Contains(t, strings.Join(lines, "\n"), "northcentralus  no leaders  3 of 3  0 of 4")
+	rows := accountLines(lines)
+	require.Len(t, rows, troubledMost)
+	require.Equal(t, "accountwithalongname0060 northcentralus all primary not serving 0.600s", rows[0])
+	require.Equal(t, "and 51 more that are not well: antipodectl status --all", lines[len(lines)-1])
+	require.LessOrEqual(t, len(lines), 24+len(s.Locations[0].Ranges)+2, "a screen, and the table of the ranges")
+	var b strings.Builder
+	writeStatus(&b, s, statusView{all: true})
+	require.Regexp(t, "accountwithalongname0060 +northcentralus +southcentralus +blob +primary not serving", b.String())
+}
+
+func accountLines(lines []string) (rows []string) {
+	for _, line := range lines {
+		if strings.HasPrefix(line, "account") {
+			rows = append(rows, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return rows
+}
+
+// The table of nodes fits 80 columns, whatever state they are in, and says what is wrong.
+func TestNodesFitAScreen(t *testing.T) {
+	ahead, lease, none := -0.2504, 8.9, 0.0
+	now := time.Unix(1_800_000_000, 0)
+	var b strings.Builder
+	writeNodes(&b, nodeList{at: now, Nodes: []admin.Node{
+		{
+			Name: "southcentralus-1", State: admin.Running, Version: "v0.12.3+dirty", UptimeSeconds: 300 * 86400, DiskBytes: 1 << 50, DiskFreeBytes: 1023<<40 - 1<<36,
+			ClockAheadSeconds: &ahead, CertificateEnds: admin.Time{Time: now.Add(89*24*time.Hour + time.Hour)}, LeaseSeconds: &lease,
+		},
+		{
+			Name: "southcentralus-2", State: admin.Running, Version: "devel", UptimeSeconds: 3599, DiskBytes: 1, DiskFull: true, ClockAheadSeconds: &ahead,
+			ClockOff: "its clock is 10m0s ahead", CertificateEnds: admin.Time{Time: now.Add(-time.Hour)}, LeaseSeconds: &none,
+		},
+		{Name: "southcentralus-3", State: admin.Unreachable},
+	}})
+	require.Equal(t, `NODE              STATE        VERSION  UP    DISK FREE   CLOCK    CERT   LEASE
+southcentralus-1  running      v0.12.3  300d  1022.9 TiB  -0.250s  89d    8s
+southcentralus-2  running      devel    59m   full        off      ended  none
+southcentralus-3  unreachable  -        -     -           -        -      -
+`, b.String())
+	for _, line := range strings.Split(b.String(), "\n") {
+		require.LessOrEqual(t, len(line), 80)
+	}
+}
+
+// Lines that ask for somebody are coloured, on a terminal alone, and not against NO_COLOR.
+func TestColours(t *testing.T) {
+	const text = "health   1 critical: antipodectl check\nALARM    north-1 is out\nWARNING  one rack\nthe CRITICAL word\n"
+	require.Equal(t, text, string((&tool{}).paint(text)))
+	require.Equal(t, "\x1b[31mhealth   1 critical: antipodectl check\x1b[0m\n\x1b[31mALARM    north-1 is out\x1b[0m\n\x1b[33mWARNING  one rack\x1b[0m\nthe CRITICAL word\n",
+		string((&tool{colour: true}).paint(text)))
+	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // A character device, as a terminal is.
+	require.NoError(t, err)
+	defer func() { require.NoError(t, device.Close()) }()
+	env := func(of map[string]string) func(string) string { return func(name string) string { return of[name] } }
+	require.True(t, coloured(device, env(nil)))
+	require.False(t, coloured(device, env(map[string]string{"NO_COLOR": "1"})))
+	require.False(t, coloured(device, env(map[string]string{"TERM": "dumb"})))
+	require.False(t, coloured(&strings.Builder{}, env(nil)), "a pipe")
+}
