@@ -268,8 +268,12 @@ func (s *Sim) stallByClock(l *location) stalled {
 				return disbelieved(c, l) || c.Stage == admin.StageWaiting && c.For == "clock" && c.Location == l.name
 			},
 		}
-	case 1: // The other way round: times look old.
-		set(l.members, off)
+	case 1: // The other way round: times look old, and a leap is not believed.
+		if s.victims.IntN(2) == 0 {
+			set(l.members, off)
+		} else {
+			set(l.far.members, -off)
+		}
 		return stalled{
 			what: fmt.Sprintf("the clocks of %s are %s ahead of those of %s", l.name, off, l.far.name), held: into(l), open: everything,
 			named: func(_ *account, _ geo.Service, c admin.Cause) bool {

@@ -110,8 +110,8 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 		d.AlarmsRaised[reason] = wire.Time{Time: at}
 	}
 	for i := range d.Nodes {
-		if l.Process != nil {
-			l.Process(&d.Nodes[i])
+		if n := &d.Nodes[i]; l.Process != nil && (n.State == wire.Running || n.State == wire.Starting) {
+			l.Process(n)
 		}
 	}
 	s := Status{Location: d, Link: l.Location.Link()}

@@ -40,7 +40,7 @@ func (p *fakePart) Link() wire.Link        { return p.link }
 func (p *fakePart) SetLink(to wire.Link)   { p.link = to }
 
 func (p *fakePart) Describe() (wire.Location, error) {
-	return wire.Location{Name: "south", State: wire.Running, Nodes: []wire.Node{{Name: "south-2"}}, Warnings: []string{"two domains"}}, p.fail
+	return wire.Location{Name: "south", State: wire.Running, Nodes: []wire.Node{{Name: "south-1", State: wire.Stopped}, {Name: "south-2", State: wire.Running}}, Warnings: []string{"two domains"}}, p.fail
 }
 
 func (p *fakePart) AccountStatus(_ context.Context, a *catalog.Account) wire.AccountStatus {
@@ -144,7 +144,7 @@ func TestLocalShowsItsProcess(t *testing.T) {
 	alarms.Raise("south", "gap", time.Unix(7, 0))
 	s, err := l.Status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []wire.Node{{Name: "south-2", Version: "1.2.3"}}, s.Location.Nodes)
+	require.Equal(t, []wire.Node{{Name: "south-1", State: wire.Stopped}, {Name: "south-2", State: wire.Running, Version: "1.2.3"}}, s.Location.Nodes)
 	require.Equal(t, map[string]wire.Time{"gap": {Time: time.Unix(7, 0)}}, s.Location.AlarmsRaised)
 }
 
