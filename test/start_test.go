@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/test/devproc"
 	"antipode/test/rest"
 )
 
-// A server that cannot start says in one line what is in the way and what to do, and
-// exits with 1: a data folder in use, unusable or of another format, a busy port, a
-// flag that makes no sense.
+// A server that cannot start says in one line what is in the way and what to do, and exits with 1: a data folder in use,
+// unusable or of another format, a busy port. With 2 where the command line was wrong: a flag that makes no sense.
 func TestStartRefused(t *testing.T) {
 	p := startDev(t)
 	requirePrivate(t, p.DataDir())
@@ -39,24 +39,25 @@ func TestStartRefused(t *testing.T) {
 		data string
 		base int
 		args []string
+		exit command.Code
 		want []string
 	}{
-		"folder in use":        {p.DataDir(), free, nil, []string{p.DataDir(), "in use", "--data"}},
-		"folder is a file":     {file, free, nil, []string{file, "--data"}},
-		"folder of the future": {newer, free, nil, []string{newer, "antipode data 99", "--data"}},
-		"folder of the past":   {older, free, nil, []string{older, "antipode data 1", "antipode data 3", "--data"}},
-		"busy port":            {t.TempDir(), p.PortBase, nil, []string{strconv.Itoa(p.PortBase), "in use", "--port-base"}},
-		"port out of range":    {t.TempDir(), 65000, nil, []string{"--port-base", "65000"}},
-		"account without key":  {t.TempDir(), free, []string{"--accounts", "photos"}, []string{"--accounts", "photos"}},
-		"key not base64":       {t.TempDir(), free, []string{"--accounts", "photos:???"}, []string{"photos", "base64"}},
-		"unknown log level":    {t.TempDir(), free, []string{"--log-level", "loud"}, []string{"--log-level", "loud", "debug"}},
+		"folder in use":        {p.DataDir(), free, nil, command.Failed, []string{p.DataDir(), "in use", "--data"}},
+		"folder is a file":     {file, free, nil, command.Failed, []string{file, "--data"}},
+		"folder of the future": {newer, free, nil, command.Failed, []string{newer, "antipode data 99", "--data"}},
+		"folder of the past":   {older, free, nil, command.Failed, []string{older, "antipode data 1", "antipode data 3", "--data"}},
+		"busy port":            {t.TempDir(), p.PortBase, nil, command.Failed, []string{strconv.Itoa(p.PortBase), "in use", "--port-base"}},
+		"port out of range":    {t.TempDir(), 65000, nil, command.Usage, []string{"--port-base", "65000"}},
+		"account without key":  {t.TempDir(), free, []string{"--accounts", "photos"}, command.Usage, []string{"--accounts", "photos"}},
+		"key not base64":       {t.TempDir(), free, []string{"--accounts", "photos:???"}, command.Usage, []string{"photos", "base64"}},
+		"unknown log level":    {t.TempDir(), free, []string{"--log-level", "loud"}, command.Usage, []string{"--log-level", "loud", "debug"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"dev", "--quiet", "--data", c.data, "--port-base", strconv.Itoa(c.base)}, c.args...)
 			out, err := exec.CommandContext(t.Context(), p.Binary, args...).CombinedOutput()
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit)
-			require.Equal(t, 1, exit.ExitCode(), "%s", out)
+			require.EqualValues(t, c.exit, exit.ExitCode(), "%s", out)
 			text := strings.TrimRight(string(out), "\n")
 			require.NotContains(t, text, "\n", "one line")
 			for _, part := range c.want {

@@ -116,7 +116,7 @@ func (f devFlags) validate() error {
 func runDev(out io.Writer, f devFlags) error {
 	list, err := parseAccounts(f.accounts)
 	if err != nil {
-		return err
+		return command.Wrong(err)
 	}
 	if err := f.validate(); err != nil {
 		return command.Wrong(err)
