@@ -169,7 +169,9 @@ func describeRangeRow(k keys.RangeKey, v []byte) (key, value string, err error) 
 	case keys.KindGate:
 		g, err := change.ParseGate(v)
 		return string(k.Account), gateText(g), err
-	case keys.KindClosed, keys.KindClosesFrom:
+	case keys.KindRetired:
+		return "", "means nothing any more", nil
+	case keys.KindClosed:
 		h, err := change.ParseHead(v)
 		return "", geo.Timestamp(h.Seq).String(), err
 	case keys.KindHead, keys.KindTrimmed:

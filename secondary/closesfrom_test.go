@@ -9,7 +9,8 @@ import (
 	"antipode/geo"
 	"antipode/replication/receive"
 	"antipode/stamp/change"
-	"antipode/stamp/feature"
+	"antipode/stamp/ranges"
+	"antipode/stamp/replica"
 	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
@@ -19,14 +20,21 @@ import (
 // taken before a full one of after all that can have been acknowledged.
 func TestR13ChainBeginsAfterARecovery(t *testing.T) {
 	t.Parallel()
+	began := time.Now()
 	s := stamptest.New(t, "south", geo.Table)
 	id := geo.FirstRange(geo.Table)
 	applier, src := NewApplier(s, route.First()), geo.SourceRange{Origin: "north", Range: id}
 	st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: id}
 	gate := change.Gate{Epoch: st.Epoch, Role: change.RoleSecondary, Open: true}
 	stamptest.Submit(t, s, id, stamptest.Gate{Account: "acct", Gate: gate})
-	recovered := time.Unix(1_000_000_000, 0)
-	at := func(d time.Duration) geo.Timestamp { return geo.TimestampOf(recovered.Add(d)) }
+	m := s.Leader(id).Machine
+	recovery, err := replica.Recovery(0).Next(1)
+	require.NoError(t, err)
+	require.NoError(t, m.Reform(recovery.Members(), 0))
+	var from compared
+	stamptest.Submit(t, s, id, &from)
+	require.GreaterOrEqual(t, geo.Timestamp(from), geo.TimestampOf(began.Add(geo.ClockOffMax)), "by the clock of the leader")
+	at := func(d time.Duration) geo.Timestamp { return geo.Timestamp(from) + geo.Timestamp(d.Microseconds()) }
 	take := func(full bool, from, to time.Duration, heads ...change.StreamHead) bool {
 		t.Helper()
 		c := &change.Closed{Origin: "north", Range: id, Full: full, T: at(to), Heads: heads}
@@ -39,18 +47,24 @@ func TestR13ChainBeginsAfterARecovery(t *testing.T) {
 		submit(t, func(done func(error)) { applier.Apply(b, done) })
 		return b.ClosedTaken
 	}
-	r := s.Leader(id)
-	m := r.Machine
-	r.Levels().Raise(feature.Walls, feature.Walls)
-	require.NoError(t, m.Reform(m.Members(), 0, recovered))
 	require.False(t, take(true, 0, -time.Minute), "of before the record that was lost")
 	require.False(t, take(false, -time.Minute, -time.Second), "leaves out the record that was lost")
-	require.False(t, take(true, 0, geo.ClockOffMax-time.Microsecond))
+	require.False(t, take(true, 0, -time.Microsecond))
 	lost := change.StreamHead{Account: st.Account, Epoch: st.Epoch, Lane: st.Lane, Seq: 1, Hash: 7}
-	require.True(t, take(true, 0, geo.ClockOffMax, lost))
-	require.True(t, take(false, geo.ClockOffMax, time.Minute))
+	require.True(t, take(true, 0, 0, lost))
+	require.True(t, take(false, 0, time.Millisecond))
 	p := m.Progress(src, st.Account)
 	require.Len(t, p.Streams, 1)
 	require.EqualValues(t, 1, p.Streams[0].Behind)
 	require.Zero(t, p.Streams[0].Sync, "the record that was lost is not here")
+}
+
+// compared is a command that has the gates of a recovered range as compared, and reads from which closed time on a chain may
+// begin.
+type compared geo.Timestamp
+
+func (c *compared) Evaluate(tx *ranges.Tx) error {
+	tx.Compared(tx.Incarnation())
+	*c = compared(tx.ClosesFrom())
+	return nil
 }

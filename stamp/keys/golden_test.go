@@ -59,7 +59,7 @@ func goldenCases() []golden.Case {
 	add("image r260 acct", Image(260, "acct"))
 	add("compared r260", Compared(260))
 	add("levels r1", Levels(1))
-	add("closes-from r260", ClosesFrom(260))
+	add("retired r260", rangeKey(260, kindRetired))
 	add("received r260 north r4", Received(260, "north", 4))
 	add("generation r4 table acct people 1 17000000000000000", ClosedGeneration(4, geo.Table, "acct", "people",
 		Generation{1, 17_000_000_000_000_000}))

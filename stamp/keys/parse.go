@@ -26,7 +26,7 @@ const (
 	KindCompared   Kind = "compared"
 	KindAnswers    Kind = "answers"
 	KindLevels     Kind = "levels"
-	KindClosesFrom Kind = "closes-from"
+	KindRetired    Kind = "retired"
 )
 
 // RangeKey is a decoded key of a range: Range and Kind, and of the rest what the kind has.
@@ -67,8 +67,8 @@ func ParseRangeKey(key []byte) (k RangeKey, err error) {
 		k.Kind = KindAnswers
 	case kindLevels:
 		k.Kind = KindLevels
-	case kindClosesFrom:
-		k.Kind = KindClosesFrom
+	case kindRetired:
+		k.Kind = KindRetired
 	case kindGate:
 		k.Kind = KindGate
 		rest, err = k.cutAccount(rest)

@@ -270,7 +270,7 @@ func TestRangeKeyRoundTrip(t *testing.T) {
 			{Members(r), RangeKey{Range: r, Kind: KindMembers}},
 			{Compared(r), RangeKey{Range: r, Kind: KindCompared}},
 			{Levels(r), RangeKey{Range: r, Kind: KindLevels}},
-			{ClosesFrom(r), RangeKey{Range: r, Kind: KindClosesFrom}},
+			{rangeKey(r, kindRetired), RangeKey{Range: r, Kind: KindRetired}},
 			{Gate(r, s.Account), RangeKey{Range: r, Kind: KindGate, Account: s.Account}},
 			{Stop(r, s), RangeKey{Range: r, Kind: KindStop, Stream: s}},
 			{Image(r, s.Account), RangeKey{Range: r, Kind: KindImage, Account: s.Account}},

@@ -23,10 +23,10 @@ const (
 	kindCompared   byte = 0x0d // incarnation under which the gates were compared
 	kindAnswers    byte = 0x0e // which changes in the outbox were surely answered
 	kindLevels     byte = 0x0f // feature levels, in the catalog
-	kindClosesFrom byte = 0x10 // least closed time that may be taken first, after a recovery
+	kindRetired    byte = 0x10 // ranges that were recovered had it for a while: read past
 
 	// kindLast is the greatest of them. A new kind is above it.
-	kindLast = kindClosesFrom
+	kindLast = kindRetired
 )
 
 func rangeKey(r geo.RangeID, kind byte) []byte { return appendRangeKey(make([]byte, 0, 64), r, kind) }
@@ -100,10 +100,6 @@ func Answers(r geo.RangeID) []byte { return rangeKey(r, kindAnswers) }
 
 // Levels is the key of the feature levels.
 func Levels(r geo.RangeID) []byte { return rangeKey(r, kindLevels) }
-
-// ClosesFrom is where a range that was recovered with loss keeps from which closed time on it may show Last Sync Times
-// again (R13).
-func ClosesFrom(r geo.RangeID) []byte { return rangeKey(r, kindClosesFrom) }
 
 // IsRange reports whether a key belongs to a range, whatever its kind, and not to what clients stored.
 func IsRange(key []byte) bool { return len(key) > 0 && key[0] == spaceRange }

@@ -116,7 +116,7 @@ func (r *hostedRange) reformApplied(e membership.ReformState) error {
 			return fmt.Errorf("recovery of range %d: %w: what it was re-formed from is gone since: move %s away and recover the range from another node",
 				id, membership.ErrNoSurvivor, n.o.Dir)
 		}
-		if err := m.Reform(e.As.Members(), e.Floor, n.o.Clock.Now()); err != nil {
+		if err := m.Reform(e.As.Members(), e.Floor); err != nil {
 			return err
 		}
 	}

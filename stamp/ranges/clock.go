@@ -31,6 +31,8 @@ type clockState struct {
 	unsureSince time.Duration
 	// transferredAt is when it last tried to leave a term without a lease, in running time.
 	transferredAt time.Duration
+	// began is what the clock showed as it first served in this term.
+	began time.Time
 }
 
 // transferPause lies between two transfers out of a term without a lease: during one, which takes up to
@@ -55,13 +57,13 @@ const (
 // checkClock returns the time at which to evaluate, and whether to.
 func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 	if r.o.CompareClock == nil {
-		return r.o.Clock.Now(), clockServes
+		return r.servesAt(r.o.Clock.Now())
 	}
 	c := r.o.CompareClock(r.voters(), passBegan)
 	if c.Agreement == skew.Agreed {
 		r.clock.unsure = false
 		r.clockRefused.Store(false)
-		return c.Now, clockServes
+		return r.servesAt(c.Now)
 	}
 	if c.Agreement == skew.Unsure {
 		ran := r.o.Running.Time()
@@ -75,6 +77,14 @@ func (r *Range) checkClock(passBegan time.Duration) (time.Time, clockUse) {
 	r.clockRefused.Store(true)
 	r.transfer(c.Better, clockReason)
 	return c.Now, clockRefuses
+}
+
+// servesAt has a leader evaluate with a clock that the voters agree with.
+func (r *Range) servesAt(now time.Time) (time.Time, clockUse) {
+	if r.clock.began.IsZero() {
+		r.clock.began = now
+	}
+	return now, clockServes
 }
 
 // leaveVoidTerm has a voter lead in place of a leader that has no lease for the rest of its term: one whose clock is right,

@@ -140,7 +140,8 @@ func CheckRow(id geo.RangeID, key, value []byte, levels *feature.Gate) error {
 		_, err = change.ParseCursor(value)
 	case keys.KindReceived:
 		_, err = change.ParseClosed(value)
-	case keys.KindGeneration, keys.KindClosed, keys.KindClosesFrom:
+	case keys.KindRetired:
+	case keys.KindGeneration, keys.KindClosed:
 		_, err = change.ParseHead(value)
 	case keys.KindMembers:
 		_, err = replica.ParseMembers(value)

@@ -41,9 +41,7 @@ type Machine struct {
 	members replica.Members
 	// compared is the incarnation under which the gates were compared last: see compared.go.
 	compared geo.Incarnation
-	// closesFrom is the least time of the closed record that may be taken first after a recovery: see closesfrom.go.
-	closesFrom geo.Timestamp
-	gates      gateTable
+	gates    gateTable
 	// gate has the feature levels of the node.
 	gate *feature.Gate
 	// stops are the streams that may not go on, of this range or received by it.
@@ -120,7 +118,7 @@ func (m *Machine) load() (err error) {
 	if m.received, err = cursor.Open(m.id, m.state); err != nil {
 		return err
 	}
-	if err := errors.Join(m.loadStops(), m.loadCompared(), m.loadClosesFrom()); err != nil {
+	if err := errors.Join(m.loadStops(), m.loadCompared()); err != nil {
 		return err
 	}
 	return keys.Each(m.state, keys.Gates(m.id), m.loadGate)

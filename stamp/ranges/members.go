@@ -2,7 +2,6 @@ package ranges
 
 import (
 	"errors"
-	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -76,9 +75,8 @@ func (r *Range) Redo(log state.RangeLog) error {
 
 // Reform replaces the configuration by one that no entry of the log made, after a recovery (R4),
 // makes floor the least of the times that the range has given: every later one is above it (R6), and
-// voids the closed times that the range received, as of the clock's time now. All is durable after a flush. It is called
-// while nothing is applied.
-func (m *Machine) Reform(members replica.Members, floor geo.Timestamp, now time.Time) error {
+// voids the closed times that the range received. All is durable after a flush. It is called while nothing is applied.
+func (m *Machine) Reform(members replica.Members, floor geo.Timestamp) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	applied := m.applied
@@ -86,7 +84,6 @@ func (m *Machine) Reform(members replica.Members, floor geo.Timestamp, now time.
 	batch := m.state.NewBatch()
 	err := errors.Join(
 		m.received.Recovered(batch),
-		m.setClosesFrom(batch, now),
 		batch.Set(keys.Members(m.id), replica.AppendMembers(nil, members)),
 		batch.Set(keys.Applied(m.id), change.AppendApplied(nil, applied)),
 	)

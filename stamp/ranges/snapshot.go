@@ -75,7 +75,7 @@ func (m *Machine) Replace(replace func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.applied, m.members, m.gates, m.outbox = fresh.applied, fresh.members, fresh.gates, fresh.outbox
-	m.received, m.stops, m.compared, m.closesFrom = fresh.received, fresh.stops, fresh.compared, fresh.closesFrom
+	m.received, m.stops, m.compared = fresh.received, fresh.stops, fresh.compared
 	m.history = fresh.history
 	m.changedAt()
 	return nil
