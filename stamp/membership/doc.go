@@ -32,7 +32,8 @@
 //	Lost        it found that it lost what it had promised; its id is the last one under which
 //	            it may have taken part, as far as its folder knows
 //	Forgotten   the same, but the folder is a new one: it does not know its last id yet
-//	Rebuilding  a new id, under which nothing was sent yet: the old data is being removed
+//	Rebuilding  a new id, under which nothing was sent yet: the old data is being removed. After
+//	            a restart it is Lost then: see wipedAgain
 //	Recovering  a new id, under which nothing was sent yet: the range is being re-formed
 //	            from its data
 //

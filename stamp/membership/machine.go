@@ -20,6 +20,8 @@ type Options struct {
 	Nodes []geo.NodeID
 	// Placement is the checksum of the stamp's placement here.
 	Placement PlacementSum
+	// Life names this life of the process to its peers: an answer to an earlier one is not taken for one to this.
+	Life Nonce
 	// Rebuilds: the node sends and takes range snapshots, without which no replica can be
 	// rebuilt.
 	Rebuilds bool
@@ -104,7 +106,7 @@ func (m *Machine) opened(e Opened) []Effect {
 	case e.Lost != nil:
 		return []Effect{Reopen{e.Lost}}
 	case m.id.Phase == Lost, m.id.Phase == Forgotten:
-		return []Effect{Reopen{fmt.Errorf("%w: found in an earlier life", replica.ErrLost)}}
+		return []Effect{Reopen{errEarlierLife}}
 	case m.id.Phase == Member && !e.HardState:
 		return []Effect{Reopen{fmt.Errorf("%w: its hard state is gone", replica.ErrLost)}}
 	}
@@ -155,7 +157,7 @@ func (m *Machine) manage(e Manage) (out []Effect) {
 		case !e.Due || !m.o.Rebuilds || m.id.Phase != Lost && m.id.Phase != Forgotten:
 		default:
 			if !m.lastKnown {
-				out = m.toOthers(LossReport{Nonce: m.id.Nonce})
+				out = m.toOthers(LossReport{Nonce: m.o.Life})
 			}
 			if m.id.Phase == Lost {
 				out = append(out, m.toOthers(LossReport{Replica: m.id.Replica})...)
@@ -359,8 +361,11 @@ func (m *Machine) forgetGroup() Effect {
 // wiped makes a replica a member whose id was never used and whose old data is gone, unless a later recovery has retired it
 // meanwhile.
 func (m *Machine) wiped() []Effect {
-	if m.id.Phase != Rebuilding {
+	switch {
+	case m.id.Phase != Rebuilding:
 		return nil
+	case !m.lastKnown:
+		return m.wipedAgain()
 	}
 	return []Effect{StartLog{}, m.become(Member, m.id.Replica), Reopen{}}
 }

@@ -18,12 +18,12 @@ var three = []geo.NodeID{1, 2, 3}
 func machine(p Phase, id geo.ReplicaID) *Machine {
 	d := NewIdentity(1, 7, false, replica.Members{})
 	d.Phase, d.Replica = p, id
-	return New(Options{Node: 1, Range: 4, Nodes: three, Placement: 5, Rebuilds: true}, *d)
+	return New(Options{Node: 1, Range: 4, Nodes: three, Placement: 5, Rebuilds: true, Life: 70}, *d)
 }
 
-// lostAsLast is that of a lost replica which has learned that its id was given last.
-func lostAsLast(id geo.ReplicaID) *Machine {
-	m := machine(Lost, id)
+// knowsLast is that of a replica which has learned in this life which id was given last.
+func knowsLast(p Phase, id geo.ReplicaID) *Machine {
+	m := machine(p, id)
 	m.lastKnown = true
 	return m
 }
@@ -114,25 +114,28 @@ func TestTransitions(t *testing.T) {
 		},
 		"it asks for its last id": {
 			m: machine(Forgotten, 1), e: Manage{Lost: true, Due: true}, to: Forgotten, id: 1,
-			want: []Effect{Send{2, LossReport{Nonce: 7}}, Send{3, LossReport{Nonce: 7}}},
+			want: []Effect{Send{2, LossReport{Nonce: 70}}, Send{3, LossReport{Nonce: 70}}},
 		},
 		"it learns its last id": {
-			m: machine(Forgotten, 1), e: Received{2, LastID{Nonce: 7, Replica: 3}}, to: Lost, id: 3,
+			m: machine(Forgotten, 1), e: Received{2, LastID{Nonce: 70, Replica: 3}}, to: Lost, id: 3,
 			want: []Effect{Report{ReplicaLost, 1, 3, "its folder is a new one; the leader reported the last id given"}, saved(Lost, 3)},
 		},
 		"another folder's answer is none": {
 			m: machine(Forgotten, 1), e: Received{2, LastID{Nonce: 6, Replica: 3}}, to: Forgotten, id: 1,
 		},
 		"it is rebuilt under a new id": {
-			m: lostAsLast(3), e: fromLeader, to: Rebuilding, id: 4,
+			m: knowsLast(Lost, 3), e: fromLeader, to: Rebuilding, id: 4,
 			want: []Effect{Report{Kind: ReplicaRebuilding, Node: 1, Replica: 4}, saved(Rebuilding, 4), Wipe{}},
 		},
 		"its old data is gone": {
-			m: machine(Rebuilding, 4), e: Wiped{}, to: Member, id: 4, want: []Effect{StartLog{}, saved(Member, 4), Reopen{}},
+			m: knowsLast(Rebuilding, 4), e: Wiped{}, to: Member, id: 4, want: []Effect{StartLog{}, saved(Member, 4), Reopen{}},
+		},
+		"it is gone after a restart, and with it what it began since, if its folder was set back": {
+			m: machine(Rebuilding, 4), e: Wiped{}, to: Lost, id: 4, want: []Effect{saved(Lost, 4), Reopen{errEarlierLife}},
 		},
 		"a forgotten one is not": {m: machine(Forgotten, 1), e: fromLeader, to: Forgotten, id: 1},
 		"nor one without an id above its last one": {
-			m: lostAsLast(4), e: fromLeader, to: Lost, id: 4,
+			m: knowsLast(Lost, 4), e: fromLeader, to: Lost, id: 4,
 		},
 		"a restart goes on to rebuild": {m: machine(Rebuilding, 4), e: Opened{HardState: true, Lost: lost}, want: []Effect{Wipe{}}, to: Rebuilding, id: 4},
 		"a restart remembers a loss": {
@@ -214,21 +217,21 @@ func TestR4LostReplicaAsksForTheLastID(t *testing.T) {
 	m := machine(Lost, 1)
 	require.Empty(t, m.Step(call), "it may have begun 4")
 	due := Manage{Lost: true, Due: true}
-	asks := []Effect{Send{2, LossReport{Nonce: 7}}, Send{3, LossReport{Nonce: 7}}}
+	asks := []Effect{Send{2, LossReport{Nonce: 70}}, Send{3, LossReport{Nonce: 70}}}
 	reports := func(id geo.ReplicaID) []Effect {
 		return []Effect{Send{2, LossReport{Replica: id}}, Send{3, LossReport{Replica: id}}}
 	}
 	require.Equal(t, append(asks, reports(1)...), m.Step(due))
-	require.Empty(t, m.Step(Received{2, LastID{Nonce: 6, Replica: 4}}), "the answer to another folder")
-	require.Equal(t, []Effect{saved(Lost, 4)}, m.Step(Received{2, LastID{Nonce: 7, Replica: 4}}))
+	require.Empty(t, m.Step(Received{2, LastID{Nonce: 7, Replica: 4}}), "the answer to another life")
+	require.Equal(t, []Effect{saved(Lost, 4)}, m.Step(Received{2, LastID{Nonce: 70, Replica: 4}}))
 	require.Equal(t, reports(4), m.Step(due))
 	require.Empty(t, m.Step(call))
-	require.Empty(t, m.Step(Received{2, LastID{Nonce: 7, Replica: 9}}), "a late answer")
+	require.Empty(t, m.Step(Received{2, LastID{Nonce: 70, Replica: 9}}), "a late answer")
 	call.Receiver = 5
 	require.Contains(t, m.Step(call), Effect(saved(Rebuilding, 5)))
 
 	m = machine(Lost, 3)
-	require.Empty(t, m.Step(Received{2, LastID{Nonce: 7, Replica: 3}}), "it knows that")
+	require.Empty(t, m.Step(Received{2, LastID{Nonce: 70, Replica: 3}}), "it knows that")
 	require.Equal(t, reports(3), m.Step(due))
 
 	// The range was recovered meanwhile, and the folder is one of before.
@@ -236,9 +239,9 @@ func TestR4LostReplicaAsksForTheLastID(t *testing.T) {
 	m = machine(Member, 1)
 	m.Step(Received{2, RecoveryReport{later}})
 	require.Empty(t, m.Step(RaftMessage{From: 2, Sender: first, Receiver: first + 1, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true}))
-	require.Empty(t, m.Step(Received{3, LastID{Nonce: 7, Replica: 3}}), "of a leader of before the recovery")
+	require.Empty(t, m.Step(Received{3, LastID{Nonce: 70, Replica: 3}}), "of a leader of before the recovery")
 	require.False(t, m.lastKnown)
-	require.Equal(t, []Effect{saved(Lost, first+1)}, m.Step(Received{2, LastID{Nonce: 7, Replica: first + 1}}))
+	require.Equal(t, []Effect{saved(Lost, first+1)}, m.Step(Received{2, LastID{Nonce: 70, Replica: first + 1}}))
 }
 
 // The fence of a recovery: a message of an earlier one is dropped and answered, one of a later

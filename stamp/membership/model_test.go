@@ -83,7 +83,7 @@ func (n *modelNode) start() {
 	}
 	id := *n.disk.id
 	id.Peers = maps.Clone(id.Peers)
-	n.m = New(Options{Node: n.node, Range: modelRange, Nodes: n.group.placed, Placement: 5, Rebuilds: true}, id)
+	n.m = New(Options{Node: n.node, Range: modelRange, Nodes: n.group.placed, Placement: 5, Rebuilds: true, Life: Nonce(n.lives)}, id)
 	opened := Opened{HardState: n.disk.hardState}
 	if n.disk.damaged {
 		opened.Lost = errQuarantined

@@ -40,6 +40,15 @@ func TestBrokenPromiseIsSeen(t *testing.T) {
 		n.start()
 		g.ticks(9)
 	}
+	// Its disk is that of when its old data was being removed.
+	setBackRebuilding := func(g *group) {
+		n := g.node(3)
+		n.crash()
+		n.breakPromises()
+		n.disk.id.Phase = Rebuilding
+		n.start()
+		g.ticks(9)
+	}
 	firstIsLast := func(e Event) Event {
 		if r, ok := e.(Received); ok {
 			if last, ok := r.Message.(LastID); ok {
@@ -52,6 +61,7 @@ func TestBrokenPromiseIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps  []func(*group)
 		bypass func(Event) Event
+		knows  bool   // instead of bypass: it goes by what it knew in an earlier life
 		acts   string // the id under which it acts without the rule
 	}{
 		"an empty folder joins no range that a peer knows": {
@@ -74,6 +84,9 @@ func TestBrokenPromiseIsSeen(t *testing.T) {
 			steps: []func(*group){setBack}, acts: "4",
 			bypass: firstIsLast,
 		},
+		"so does one that was being rebuilt": {
+			steps: []func(*group){setBackRebuilding}, acts: "3", knows: true,
+		},
 		"a damaged store is not trusted": {
 			steps: []func(*group){comeBackDamaged}, acts: "3",
 			bypass: func(e Event) Event {
@@ -86,17 +99,24 @@ func TestBrokenPromiseIsSeen(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			play := func(bypass func(Event) Event) string {
+			play := func(bypass func(Event) Event, knows bool) string {
 				g := newGroup(three...)
-				g.node(3).bypass = bypass
+				n := g.node(3)
+				n.bypass = func(e Event) Event {
+					n.m.lastKnown = n.m.lastKnown || knows
+					if bypass == nil {
+						return e
+					}
+					return bypass(e)
+				}
 				g.begin(g.node(1))
 				for _, step := range c.steps {
 					step(g)
 				}
 				return g.log.String()
 			}
-			require.Contains(t, play(c.bypass), "3 "+breaksR4+": it acts under "+c.acts+", whose promises it lost")
-			require.NotContains(t, play(nil), breaksR4)
+			require.Contains(t, play(c.bypass, c.knows), "3 "+breaksR4+": it acts under "+c.acts+", whose promises it lost")
+			require.NotContains(t, play(nil, false), breaksR4)
 		})
 	}
 }

@@ -125,7 +125,7 @@ func TestFolderReplacedWhileTheStampIsMade(t *testing.T) {
 // and while it is lost, it takes part in nothing.
 func TestWhenAReplicaIsRebuilt(t *testing.T) {
 	call := RaftMessage{From: 2, Sender: 2, Receiver: 4, FromLeader: true, Members: replica.FirstMembers(three), CanRebuild: true}
-	require.NotEmpty(t, lostAsLast(3).Step(call))
+	require.NotEmpty(t, knowsLast(Lost, 3).Step(call))
 	for name, change := range map[string]func(*RaftMessage){
 		"no leader speaks":   func(e *RaftMessage) { e.FromLeader = false },
 		"its data is in use": func(e *RaftMessage) { e.CanRebuild = false },
@@ -134,7 +134,7 @@ func TestWhenAReplicaIsRebuilt(t *testing.T) {
 	} {
 		e := call
 		change(&e)
-		require.Empty(t, lostAsLast(3).Step(e), name)
+		require.Empty(t, knowsLast(Lost, 3).Step(e), name)
 	}
 	require.Empty(t, machine(Forgotten, 3).Step(call), "it does not know which id is later")
 	require.Empty(t, machine(Member, 3).Step(call), "it is not lost")

@@ -7,11 +7,13 @@ import (
 	"antipode/stamp/replica"
 )
 
+var errEarlierLife = fmt.Errorf("%w: found in an earlier life", replica.ErrLost)
+
 // lastGiven takes which id was given last. A replica that is lost may have begun one that its folder does not know any more,
 // and is rebuilt under none of those. A leader of before a recovery knows less.
 func (m *Machine) lastGiven(msg LastID) []Effect {
 	lost := m.id.Phase == Lost && replica.RecoveryOf(msg.Replica) >= m.Recovery()
-	if m.lastKnown || msg.Nonce != m.id.Nonce || !lost && m.id.Phase != Forgotten {
+	if m.lastKnown || msg.Nonce != m.o.Life || !lost && m.id.Phase != Forgotten {
 		return nil
 	}
 	m.lastKnown = true
@@ -37,4 +39,10 @@ func (m *Machine) outdated(later LogMark, by geo.NodeID) []Effect {
 	why := fmt.Errorf("%w: node %d knows replica %d here, which came after %d: its disk was set back", replica.ErrLost, by, later.Replica, was)
 	out := []Effect{m.become(Lost, later.Replica), Lose{why}, m.forgetGroup()}
 	return append(out, Report{Kind: ReplicaLost, Node: m.o.Node, Replica: later.Replica, Reason: why.Error()})
+}
+
+// wipedAgain ends a rebuild that a start went on with: the crash may have been long ago, in the life of a folder that was
+// copied then, and set back since. So it asks which id was given last, as any that is lost. A crash costs one more learner.
+func (m *Machine) wipedAgain() []Effect {
+	return []Effect{m.become(Lost, m.id.Replica), Reopen{errEarlierLife}}
 }

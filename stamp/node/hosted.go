@@ -79,7 +79,9 @@ func (r *hostedRange) open(lost error) error {
 	if err != nil {
 		return err
 	}
+	life := d.Nonce ^ membership.Nonce(n.o.Clock.Now().UnixNano()) // The clock gives each life another one.
 	r.membership = membership.New(membership.Options{
+		Life: life,
 		Node: n.o.ID, Range: r.ID(), Nodes: n.placement.Of(r.ID()), Placement: membership.SumOf(n.placement.Placement), Rebuilds: n.o.takesSnapshots(),
 	}, *d)
 	hs, _, err := r.log.InitialState()
