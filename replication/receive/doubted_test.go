@@ -25,6 +25,7 @@ func TestR16DoubtedSourceNeedsAFullOne(t *testing.T) {
 	o, applier := w.options(testRange), &taker{}
 	o.Applier = applier
 	rr := New(o).ranges[testRange]
+	rr.mirror.closedT = 10
 	p := &pending{}
 	closed := func(at geo.Timestamp, full bool) item {
 		p.open++
@@ -44,6 +45,18 @@ func TestR16DoubtedSourceNeedsAFullOne(t *testing.T) {
 	require.Zero(t, p.open, "both are done with")
 	require.True(t, rr.needFull)
 	require.False(t, rr.committing)
+	require.Zero(t, rr.mirror.closedT, "the source is not asked whether it rests")
+	require.True(t, rr.mirror.stale)
+	pause := rr.r.o.RetryAfter
+	require.Equal(t, pause, rr.fullAt)
+	for range 9 {
+		rr.frames = []item{closed(20, true)}
+		rr.commit()
+		outcome(false, 0)
+		pause = min(2*pause, fullPauseMax)
+		require.Equal(t, pause, rr.fullAt)
+	}
+	applier.got = applier.got[:1]
 
 	rr.frames = []item{closed(40, false), closed(50, true)}
 	rr.commit()
@@ -52,6 +65,7 @@ func TestR16DoubtedSourceNeedsAFullOne(t *testing.T) {
 	rr.frames = []item{closed(60, false)}
 	outcome(true, 0)
 	require.Len(t, applier.got, 3, "none is in doubt")
+	require.Zero(t, rr.fullPause)
 	outcome(true, 0)
 
 	rr.frames = []item{closed(70, true)}

@@ -40,6 +40,7 @@ type rangeReceiver struct {
 	doubted     bool
 	fullFlying  bool
 	fullAt      time.Duration // not before
+	fullPause   time.Duration // after one that was refused, doubled for each up to fullPauseMax
 	later       bool          // its closed records are of a later version, the last one at laterAt
 	laterAt     time.Duration
 	pulledItems []item
@@ -49,6 +50,10 @@ type rangeReceiver struct {
 	contact, silent time.Duration // running time
 	compareAt       time.Duration // running time, not before; see compareSilent
 }
+
+// fullPauseMax bounds the pause after a full closed record that was refused: its time may be long before what the range
+// here needs after a recovery with loss.
+const fullPauseMax = 2 * time.Second
 
 // checkEvery is how often a rangeReceiver looks for streams behind their closed heads.
 const checkEvery = 100 * time.Millisecond
@@ -173,15 +178,20 @@ func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
 		if b.Closed.Full {
 			rr.doubted = !b.ClosedTaken && b.ClosedAhead == 0
 		}
-		if b.ClosedTaken {
+		switch {
+		case b.ClosedTaken:
 			rr.mirror.close(b.Closed, rr.movedAt)
 			rr.knownClosed(now)
-		} else if b.ClosedLater {
+			rr.fullPause = 0
+		case b.ClosedLater:
 			rr.laterClosed(now)
-		} else if b.Closed.Full {
-			rr.fullAt = now + rr.r.o.RetryAfter // It is of a time before a recovery with loss: a later one is needed.
-		} else if rr.mirror.voided(b) {
-			rr.mirror.reload()
+		default:
+			if b.Closed.Full {
+				rr.fullRefused(b.ClosedAhead > 0, now)
+			}
+			if rr.mirror.voided(b) {
+				rr.mirror.reload()
+			}
 		}
 		if b.ClosedStops {
 			rr.mirror.reload() // They are reported from the progress.
@@ -189,6 +199,15 @@ func (rr *rangeReceiver) committed(b *Batch, err error, now time.Duration) {
 		rr.resolveClosed(b, now)
 	}
 	rr.commit()
+}
+
+// fullRefused has the next full closed record come after a pause. What waits for the clock here has its own: see ahead.go.
+func (rr *rangeReceiver) fullRefused(ahead bool, now time.Duration) {
+	if !ahead {
+		rr.fullPause *= 2
+	}
+	rr.fullPause = min(max(rr.fullPause, rr.r.o.RetryAfter), fullPauseMax)
+	rr.fullAt = now + rr.fullPause
 }
 
 // resolve acts on the outcome of a record, which pulled is not nil of if it was pulled. A record that
