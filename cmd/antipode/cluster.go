@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -22,12 +23,33 @@ import (
 	"antipode/server/progress"
 )
 
+// portBaseDefault is where antipodectl looks for the admin port, 80 above.
+const portBaseDefault = 10000
+
 type clusterFlags struct {
 	dir      string
 	portBase int
 	accounts string
 	witness  bool
 	dnsZone  string
+}
+
+// as takes what was not given from the cluster that is in the folder: a start again is of the same one.
+func (f *clusterFlags) as(given func(flag string) bool) (was cluster.Options, err error) {
+	was, err = cluster.Existing(f.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return was, nil
+	}
+	if !given("port-base") {
+		f.portBase = was.PortBase
+	}
+	if !given("witness") {
+		f.witness = was.Witness
+	}
+	if !given("dns-zone") {
+		f.dnsZone = string(was.DNSZone)
+	}
+	return was, err
 }
 
 func (f clusterFlags) options() (cluster.Options, error) {
@@ -53,7 +75,8 @@ func clusterCommand() *cobra.Command {
 		Use:   "cluster",
 		Short: "Run a whole deployment of node processes on this machine",
 		Long: "Two locations of three node processes each, a gateway and a name server, on loopback, with the ports of `antipode dev`.\n" +
-			"Certificates, configurations, logs and data are in folders below --dir.",
+			"Certificates, configurations, logs and data are in folders below --dir. A start again is with the ports, the witness\n" +
+			"and the zone of before, unless others are given; it writes all config.yaml again.",
 	}
 	start := &cobra.Command{
 		Use:   "start",
@@ -62,9 +85,15 @@ func clusterCommand() *cobra.Command {
   antipode cluster start --dir /tmp/cluster --port-base 20000
   antipode cluster start --witness`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return startCluster(cmd.OutOrStdout(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			was, err := f.as(cmd.Flags().Changed)
+			if err != nil {
+				return err
+			}
+			return startCluster(cmd.OutOrStdout(), f, was)
+		},
 	}
-	start.Flags().IntVar(&f.portBase, "port-base", 10000, "first port of the gateway; locations at N+1000 and N+2000, their nodes 100 apart")
+	start.Flags().IntVar(&f.portBase, "port-base", portBaseDefault, "first port of the gateway; locations at N+1000 and N+2000, their nodes 100 apart")
 	start.Flags().StringVar(&f.accounts, "accounts", os.Getenv(accountsEnv), accountsUsage)
 	start.Flags().BoolVar(&f.witness, "witness", false, "run a witness too: a location acknowledges writes under its lease alone, and promotions wait for it")
 	start.Flags().StringVar(&f.dnsZone, "dns-zone", devZone, "zone of the name server on port N+53, UDP and TCP, and of accounts' names; empty: no name server")
@@ -77,13 +106,25 @@ func clusterCommand() *cobra.Command {
 			return cluster.Stop(context.Background(), cluster.Options{Dir: f.dir})
 		},
 	}
-	for _, c := range []*cobra.Command{start, stop} {
+	status := clusterStatusCommand(&f)
+	for _, c := range []*cobra.Command{start, status, stop} {
 		c.Flags().StringVar(&f.dir, "dir", "./antipode-cluster", "folder of everything")
 	}
-	return group(cmd, start, stop)
+	return group(cmd, start, status, stop)
 }
 
-func startCluster(out io.Writer, f clusterFlags) error {
+// witnessChanged is a line about a witness that a cluster had, or has from now on; "" for none.
+func witnessChanged(was, now bool) string {
+	switch {
+	case was && !now:
+		return "Without the witness of before: writes need no lease, and before a promotion only you make sure that the other location is down."
+	case !was && now:
+		return "With a witness from now on: the nodes wait for its lease before they acknowledge."
+	}
+	return ""
+}
+
+func startCluster(out io.Writer, f clusterFlags, was cluster.Options) error {
 	list, err := parseAccounts(f.accounts)
 	if err != nil {
 		return err
@@ -97,6 +138,11 @@ func startCluster(out io.Writer, f clusterFlags) error {
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.dir); err != nil {
 		return err
 	}
+	if text := witnessChanged(was.Witness, f.witness); text != "" && was.Dir != "" {
+		if _, err := fmt.Fprintln(out, text); err != nil {
+			return err
+		}
+	}
 	var waits atomic.Pointer[string]
 	o.OnWait = func(what string) { waits.Store(&what) }
 	waiting := func(context.Context) string {
@@ -107,7 +153,7 @@ func startCluster(out io.Writer, f clusterFlags) error {
 	}
 	err = progress.During(ctx, clock.System{}, waiting, sayTo(out), func() error { return prepareCluster(ctx, out, o, f, list) })
 	if ctx.Err() != nil {
-		return errors.New("interrupted: the processes that were started go on; antipode cluster stop ends them")
+		return fmt.Errorf("interrupted: the processes that were started go on; antipode cluster stop --dir %s ends them", f.dir)
 	}
 	return err
 }
@@ -126,6 +172,9 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 	for i, a := range list {
 		encode := base64.StdEncoding.EncodeToString
 		info, err := cluster.EnsureAccount(ctx, o, wire.NewAccount{Name: a.name, Location: dev.North, Key1: encode(a.key1), Key2: encode(a.key2)})
+		if ended := (*cluster.Ended)(nil); errors.As(err, &ended) {
+			return ended
+		}
 		if err != nil {
 			return notMade(a.name, err)
 		}
@@ -151,8 +200,12 @@ Connection string:
   %s
 %s
 Next:
-  antipodectl status --watch     how far the secondary is
-  antipode cluster stop          stop all of it
-`, dev.North, dev.South, f.dir, list[0].connectionString(first), names)
+  antipodectl status --watch%s
+      how far the secondary is
+  antipode cluster status --dir %[3]s
+      which processes run
+  antipode cluster stop --dir %[3]s
+      stop all of it
+`, dev.North, dev.South, f.dir, list[0].connectionString(first), names, atAdmin(o.Gateway()))
 	return err
 }

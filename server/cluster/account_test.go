@@ -83,7 +83,7 @@ func TestEnsureAccount(t *testing.T) {
 	dead := filepath.Join(o.Dir, "northcentralus-2")
 	require.NoError(t, os.MkdirAll(dead, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dead, pidFile), []byte("1 0\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dead, logFile), []byte("its last words"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dead, logFile), []byte("antipode: its last words"), 0o600))
 	_, err = EnsureAccount(t.Context(), o, want)
 	require.ErrorContains(t, err, "northcentralus-2 ended: its last words")
 }

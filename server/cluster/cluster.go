@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,8 +20,8 @@ import (
 	"antipode/internal/clock"
 )
 
-// Start starts the processes that do not run and returns when all answer. It fails only if ctx
-// ends, a process exits or another process has its port; unless ctx has ended, those that it has started are stopped then.
+// Start starts the processes that do not run and returns when all answer. It fails if another process has one of their
+// ports, before anything is started, if ctx ends, and with Ended if processes exit: the others go on.
 // Existing data is served again. A cluster of an earlier version that
 // still runs is refused: its nodes would not accept this version's gateway.
 func Start(ctx context.Context, o Options) error {
@@ -50,66 +49,47 @@ func Start(ctx context.Context, o Options) error {
 	if err := o.portsFree(ctx); err != nil {
 		return err
 	}
-	launched, err := o.launchAll(members)
-	if err == nil {
-		err = o.awaitAll(ctx)
-	}
-	if err == nil || ctx.Err() != nil {
+	if err := o.launchAll(members); err != nil {
 		return err
 	}
-	for _, name := range slices.Backward(launched) {
-		if _, running, findErr := o.find(name); running || findErr != nil {
-			err = errors.Join(err, findErr, o.end(ctx, name))
-		}
-	}
-	return err
+	return o.awaitAll(ctx)
 }
 
-// launchAll starts the processes that do not run, and returns which.
-func (o Options) launchAll(members []member) (launched []string, err error) {
+// launchAll starts the processes that do not run.
+func (o Options) launchAll(members []member) error {
 	for _, m := range members {
 		if _, running, err := o.find(m.name); err != nil {
-			return launched, err
+			return err
 		} else if running {
 			continue
 		}
 		if err := o.launch(m); err != nil {
-			return launched, err
+			return err
 		}
-		launched = append(launched, m.name)
 	}
-	return launched, nil
+	return nil
 }
 
 // awaitAll waits until all processes with an admin port answer there, and the witness and the name server at their metrics.
 func (o Options) awaitAll(ctx context.Context) error {
-	for _, n := range o.nodeNames() {
-		if err := o.await(ctx, n.name(), o.ports(n).Admin()); err != nil {
+	for _, a := range o.answering() {
+		if err := o.await(ctx, a.name, a.address); err != nil {
 			return err
 		}
 	}
-	if o.Witness {
-		if err := o.await(ctx, WitnessName, o.WitnessMetrics()); err != nil {
-			return err
-		}
-	}
-	if o.DNSZone != "" {
-		if err := o.await(ctx, NamesName, o.NamesMetrics()); err != nil {
-			return err
-		}
-	}
-	return o.await(ctx, GatewayName, o.Gateway().Admin())
+	return nil
 }
 
-// samePorts returns an error if a process of the cluster runs with other ports than Start would give it: nothing is written, since
-// the others would look for it there without end.
+// samePorts returns an error if a process of the cluster runs with other ports than Start would give it, or another witness:
+// nothing is written, since the others would look for it there without end.
 func (o Options) samePorts(members []member) error {
 	listen := func(text []byte) (any, error) {
 		var c struct {
-			Listen any `yaml:"listen"`
+			Listen  any `yaml:"listen"`
+			Witness any `yaml:"witness"`
 		}
 		err := yaml.Unmarshal(text, &c)
-		return c.Listen, err
+		return c, err
 	}
 	for _, m := range members {
 		switch _, running, err := o.find(m.name); {
@@ -132,7 +112,7 @@ func (o Options) samePorts(members []member) error {
 			return err
 		}
 		if !reflect.DeepEqual(has, want) {
-			return fmt.Errorf("%s runs in %s with other ports: give the --port-base that the cluster was started with, or stop it first with antipode cluster stop", m.name, o.Dir)
+			return fmt.Errorf("%s runs in %s with other ports, or another witness: leave out --port-base and --witness, or stop it first with antipode cluster stop --dir %[2]s", m.name, o.Dir)
 		}
 	}
 	return nil
@@ -282,26 +262,6 @@ const (
 // askTimeout bounds one check whether a process listens: a paused process never answers.
 const askTimeout = 5 * time.Second
 
-// ended returns an error if a process that Start started has exited.
-func (o Options) ended() error {
-	names := []string{GatewayName}
-	if o.Witness {
-		names = append(names, WitnessName)
-	}
-	if o.DNSZone != "" {
-		names = append(names, NamesName)
-	}
-	for _, n := range o.nodeNames() {
-		names = append(names, n.name())
-	}
-	for _, name := range names {
-		if p, running, err := o.find(name); err != nil || !running && p.pid != 0 {
-			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastLines(name)), err)
-		}
-	}
-	return nil
-}
-
 // await waits until a process answers at its admin port, or that of its metrics.
 func (o Options) await(ctx context.Context, name, addr string) error {
 	for {
@@ -310,13 +270,13 @@ func (o Options) await(ctx context.Context, name, addr string) error {
 			return nil
 		}
 		if _, running, err := o.find(name); err != nil || !running {
-			return errors.Join(fmt.Errorf("%s ended: %s", name, o.lastLines(name)), err)
+			return errors.Join(err, o.someEnded(ctx))
 		}
 		if o.OnWait != nil {
 			o.OnWait(name + " does not listen yet")
 		}
 		if ctxErr := clock.Wait(ctx, listenPause); ctxErr != nil {
-			return fmt.Errorf("%s: %w; see %s", name, err, filepath.Join(o.folder(name), logFile))
+			return fmt.Errorf("%s: %w; see %s", name, err, o.log(name))
 		}
 	}
 }
@@ -339,16 +299,6 @@ func ask(ctx context.Context, addr, page string) error {
 		return fmt.Errorf("%s%s answers %s", addr, page, resp.Status)
 	}
 	return nil
-}
-
-// lastLines returns the end of a process's log.
-func (o Options) lastLines(name string) string {
-	const tail = 2 << 10
-	text, err := os.ReadFile(filepath.Join(o.folder(name), logFile))
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(string(text[max(0, len(text)-tail):]))
 }
 
 // Stop ends all processes of the cluster in a folder, the gateway first, and returns when they

@@ -53,6 +53,11 @@ func (o Options) prepare(members []member) error {
 			return err
 		}
 	}
+	for _, name := range []string{WitnessName, NamesName} { // What is left out now is not taken for a part of it later on.
+		if err := os.Remove(filepath.Join(o.folder(name), configFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	for _, m := range members {
 		text, err := yaml.Marshal(m.config)
 		if err != nil {

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/config"
 	"antipode/server/dev"
@@ -134,10 +137,13 @@ func TestOtherPortsOfARunningCluster(t *testing.T) {
 	require.NoError(t, err)
 	o.PortBase = 16000
 	require.EqualError(t, Start(t.Context(), o), "southcentralus-2 runs in "+o.Dir+
-		" with other ports: give the --port-base that the cluster was started with, or stop it first with antipode cluster stop")
+		" with other ports, or another witness: leave out --port-base and --witness, or stop it first with antipode cluster stop --dir "+o.Dir)
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
+	o.PortBase, o.Witness = 15000, true
+	require.ErrorContains(t, Start(t.Context(), o), "southcentralus-2 runs in "+o.Dir+" with other ports, or another witness")
+	o.Witness = false
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	require.NoError(t, o.samePorts(o.plan()))
@@ -181,25 +187,54 @@ func TestPortsOfAnother(t *testing.T) {
 	require.ErrorContains(t, o.portsFree(t.Context()), "another process does")
 }
 
-// A start that fails since a process has ended stops those that it has started, and no others.
-func TestFailedStartLeavesNothingBehind(t *testing.T) {
+// A start of which a process ends names it, in its own words, and leaves the others; the status shows them.
+func TestOthersOfAFailedStartGoOn(t *testing.T) {
 	o := Options{Dir: t.TempDir(), PortBase: freeBase(t), DNSZone: "names.test", Binary: filepath.Join(t.TempDir(), "antipode")}
-	script := "#!/bin/sh\ncase \"$3\" in *northcentralus-1*) echo no port; exit 1;; esac\nexec sleep 60\n"
+	script := "#!/bin/sh\ncase \"$3\" in *northcentralus-1*) echo starts; echo antipode: no port; echo; exit 1;; esac\nexec sleep 60\n"
 	require.NoError(t, os.WriteFile(o.Binary, []byte(script), 0o700))
-	require.NoError(t, o.prepare(o.plan()))
-	before := exec.Command("sleep", "60")
-	require.NoError(t, before.Start())
-	started, err := startOf(before.Process.Pid)
+	t.Cleanup(func() { require.NoError(t, Stop(context.Background(), o)) })
+	log := filepath.Join(o.folder("northcentralus-1"), "log")
+	err := Start(t.Context(), o)
+	require.EqualError(t, err, "northcentralus-1 ended: no port ("+log+")\n"+
+		"the other 7 run; mend the cause and give the same command again, or end all with: antipode cluster stop --dir "+o.Dir)
+	_, err = EnsureAccount(t.Context(), o, wire.NewAccount{Name: "photos"})
+	require.ErrorAs(t, err, new(*Ended))
+	as, err := Existing(o.Dir)
 	require.NoError(t, err)
-	require.NoError(t, write(o.folder("southcentralus-3"), file{pidFile, fmt.Appendf(nil, "%d %s\n", before.Process.Pid, started)}))
-	require.EqualError(t, Start(t.Context(), o), "northcentralus-1 ended: no port")
-	for _, m := range o.plan() {
-		_, running, err := o.find(m.name)
-		require.NoError(t, err)
-		require.Equal(t, m.name == "southcentralus-3", running, m.name)
+	require.Equal(t, Options{Dir: o.Dir, PortBase: o.PortBase, DNSZone: o.DNSZone}, as)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	states := map[State]int{}
+	for _, p := range Status(ctx, as) {
+		states[p.State]++
+		require.Equal(t, p.Name == "northcentralus-1", p.State == Exited, p)
+		require.Equal(t, p.State == Exited, p.PID == 0, p)
+		require.NotEmpty(t, p.Why)
 	}
-	require.NoError(t, before.Process.Kill())
-	require.Error(t, before.Wait())
+	require.Equal(t, map[State]int{Silent: 7, Exited: 1}, states)
+	require.NoError(t, os.WriteFile(o.Binary, []byte("#!/bin/sh\n"), 0o700))
+	require.ErrorContains(t, Start(t.Context(), o), "northcentralus-1 ended: no error in its log", "that of before is not taken for one")
+	require.NoError(t, Stop(t.Context(), o))
+	for _, p := range Status(ctx, as) {
+		require.Equal(t, Stopped, p.State, p)
+	}
+}
+
+// What a cluster was started with is in its folder, with a witness or without.
+func TestExisting(t *testing.T) {
+	_, err := Existing(t.TempDir())
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	o := Options{Dir: t.TempDir(), PortBase: 15000, Witness: true, Lease: "3s", DNSZone: "names.test"}
+	require.NoError(t, o.prepare(o.plan()))
+	as, err := Existing(o.Dir)
+	require.NoError(t, err)
+	require.Equal(t, o, as)
+	o.Witness, o.DNSZone = false, ""
+	require.NoError(t, o.prepare(o.plan()))
+	as, err = Existing(o.Dir)
+	require.NoError(t, err)
+	require.False(t, as.Witness)
+	require.Empty(t, as.DNSZone)
 }
 
 // With a zone a name server runs, whose configuration passes, and the nodes and the gateway know the zone; without one none

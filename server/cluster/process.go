@@ -22,6 +22,8 @@ const stopWait = 30 * time.Second
 type process struct {
 	pid     int
 	started string
+	// logged is how long its log was before; 0 if an earlier version started it.
+	logged int64
 	// elsewhere is the folder of the cluster that it is of, if that is another one, of which this one is a copy.
 	elsewhere string
 }
@@ -29,9 +31,13 @@ type process struct {
 // launch starts a process that does not run, and records which process it is.
 func (o Options) launch(m member) error {
 	dir := o.folder(m.name)
-	out, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(o.log(m.name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
+	}
+	before, err := out.Stat()
+	if err != nil {
+		return errors.Join(err, out.Close())
 	}
 	cmd := exec.Command(o.Binary, o.args(m)...)
 	cmd.Stdout, cmd.Stderr = out, out
@@ -43,12 +49,12 @@ func (o Options) launch(m member) error {
 	}
 	started, err := startOf(cmd.Process.Pid)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started), 0o600)
+		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s %d\n", cmd.Process.Pid, started, before.Size()), 0o600)
 	}
 	switch {
-	case errors.Is(err, os.ErrProcessDone): // It ended before it was looked at.
-		_ = cmd.Wait() // How is in its last lines.
-		return fmt.Errorf("%s ended: %s", m.name, o.lastLines(m.name))
+	case errors.Is(err, os.ErrProcessDone): // It ended before it was looked at: see Ended.
+		_ = cmd.Wait() // How is in its log.
+		return os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d 0 %d\n", cmd.Process.Pid, before.Size()), 0o600)
 	case err != nil:
 		return errors.Join(fmt.Errorf("start %s: %w", m.name, err), cmd.Process.Kill(), cmd.Wait())
 	}
@@ -73,6 +79,7 @@ func (o Options) find(name string) (p process, running bool, err error) {
 	if _, err := fmt.Sscan(string(text), &p.pid, &p.started); err != nil {
 		return p, false, fmt.Errorf("%s does not name a process: %w; remove it when none runs", file, err)
 	}
+	_, _ = fmt.Sscan(string(text), new(int), new(string), &p.logged)
 	if !p.runs() {
 		return p, false, nil
 	}
@@ -143,11 +150,13 @@ func (o Options) copied(names []string) error {
 
 func (o Options) end(ctx context.Context, name string) error {
 	p, running, err := o.find(name)
-	if err != nil || !running {
+	if err != nil || p.pid == 0 || p.elsewhere != "" {
 		return err
 	}
-	if err := p.end(ctx); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if running {
+		if err := p.end(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return os.Remove(filepath.Join(o.folder(name), pidFile))
 }
