@@ -14,27 +14,30 @@ import (
 
 func configCommand() *cobra.Command {
 	output := formText
-	gateway, dns := false, false
+	gateway, dns, witness := false, false, false
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "List the problems of a node.yaml, gateway.yaml or dns.yaml",
-		Long: "Reads a node.yaml, with --gateway a gateway.yaml, with --dns a dns.yaml, and lists its problems: line, field,\n" +
-			"value, and what to write instead. Exits with 1 if the process would refuse the file. Warnings alone leave it\n" +
-			"at 0.",
+		Short: "List the problems of a node.yaml, gateway.yaml, dns.yaml or witness.yaml",
+		Long: "Reads a node.yaml, with --gateway a gateway.yaml, with --dns a dns.yaml, with --witness a witness.yaml, and lists\n" +
+			"its problems: line, field, value, and what to write instead. Exits with 1 if the process would refuse the file.\n" +
+			"Warnings alone leave it at 0.",
 		Example: `  antipode config check /etc/antipode/node.yaml
   antipode config check --gateway /etc/antipode/gateway.yaml
   antipode config check --dns /etc/antipode/dns.yaml
+  antipode config check --witness /etc/antipode/witness.yaml
   antipode config check --output json node.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			load := problemsOf(config.Load)
 			switch {
-			case gateway && dns:
-				return command.Wrong(errors.New("--gateway and --dns: want one of them"))
+			case gateway && dns || gateway && witness || dns && witness:
+				return command.Wrong(errors.New("--gateway, --dns and --witness: want one of them"))
 			case gateway:
 				load = problemsOf(config.LoadGateway)
 			case dns:
 				load = problemsOf(config.LoadDNS)
+			case witness:
+				load = problemsOf(config.LoadWitness)
 			}
 			return checkConfig(cmd.OutOrStdout(), load, args[0], output)
 		},
@@ -42,7 +45,8 @@ func configCommand() *cobra.Command {
 	check.Flags().VarP(&output, "output", "o", "text or json")
 	check.Flags().BoolVar(&gateway, "gateway", false, "the file is a gateway.yaml")
 	check.Flags().BoolVar(&dns, "dns", false, "the file is a dns.yaml")
-	return group(&cobra.Command{Use: "config", Short: "Check the configuration of a node, a gateway or a name server"}, check)
+	check.Flags().BoolVar(&witness, "witness", false, "the file is a witness.yaml")
+	return group(&cobra.Command{Use: "config", Short: "Check the configuration of a node, a gateway, a name server or a witness"}, check)
 }
 
 // problemsOf returns a loader of a configuration file as one that returns its problems only.

@@ -37,6 +37,15 @@ func TestConfigCheck(t *testing.T) {
 	require.Equal(t, "North", last.Value)
 	require.Equal(t, 2, last.Line)
 
+	witness := filepath.Join(t.TempDir(), "witness.yaml")
+	require.NoError(t, os.WriteFile(witness, []byte("location: place\nlease: 1h\n"), 0o600))
+	said, err = run(configCommand(), "check", "--witness", witness)
+	require.Error(t, err)
+	require.Contains(t, said, "lease")
+	require.NotContains(t, said, "fault_domain")
+	_, err = run(configCommand(), "check", "--witness", "--dns", witness)
+	require.ErrorContains(t, err, "want one of them")
+
 	_, err = run(configCommand(), "check", filepath.Join(t.TempDir(), "none.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = run(configCommand(), "check", file, "--output", "xml")
