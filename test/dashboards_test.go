@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,17 +79,23 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	}
 }
 
-// scraping starts a Prometheus that scrapes all processes of a deployment each second.
+// scraping starts a Prometheus that scrapes all processes of a deployment each second, by their roles as deploy/prometheus
+// names them, and evaluates its rules and alerts.
 func scraping(t *testing.T, d *deployment) *devproc.Prometheus {
 	t.Helper()
-	targets := []string{d.Gateway().Admin(), d.NamesMetrics()}
+	var nodes []string
 	for l := range 2 {
 		for n := range 3 {
-			targets = append(targets, d.NodePorts(l, n).Admin())
+			nodes = append(nodes, d.NodePorts(l, n).Admin())
 		}
 	}
-	p, err := devproc.StartPrometheus(t, t.TempDir(), fmt.Sprintf("global: {scrape_interval: 1s}\nscrape_configs:\n"+
-		"  - job_name: antipode\n    static_configs: [{targets: [%s]}]\n", strings.Join(targets, ", ")))
+	rules, err := filepath.Abs("../deploy/prometheus")
+	require.NoError(t, err)
+	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s/rules.yaml, %s/alerts.yaml]\nscrape_configs:\n", rules, rules)
+	for _, role := range [][]string{append([]string{"antipode"}, nodes...), {"antipode-gateway", d.Gateway().Admin()}, {"antipode-dns", d.NamesMetrics()}} {
+		config += fmt.Sprintf("  - job_name: %s\n    static_configs: [{targets: [%s]}]\n", role[0], strings.Join(role[1:], ", "))
+	}
+	p, err := devproc.StartPrometheus(t, t.TempDir(), config)
 	if errors.Is(err, devproc.ErrNoPrometheus) {
 		t.Skip(err)
 	}

@@ -60,7 +60,7 @@ const (
 	Seconds        Unit = "s"
 	Bytes          Unit = "decbytes"
 	BytesPerSecond Unit = "Bps"
-	PerSecond      Unit = "cps"
+	PerSecond      Unit = "suffix:/s"
 	Share          Unit = "percentunit"
 	Count          Unit = "short"
 )

@@ -7,14 +7,16 @@ func geo() Dashboard {
 		About: "Both locations: Last Sync Time, what waits between them, copies under way, and failovers.",
 		Rows: []Row{
 			now(),
+			alerting(),
 			{"Last Sync Time", []Panel{
-				lines("Last Sync Time behind now", Seconds, `clamp_min(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}), 0)`,
+				lines("Last Sync Time behind now", Seconds, behind("antipode_last_sync_time_seconds"),
 					"{{account}} {{service}}, at {{location}}",
-					"What a reader of -secondary may miss at most, to a scrape's time. No line: the service has no Last Sync Time, which is worse than a high one."),
+					"What a reader of -secondary may miss at most, at the time of the scrape. No line: the service has no Last Sync Time, "+
+						"or nobody scrapes the location; both are worse than a high one."),
 				steps("Services that are unavailable", Count,
-					`sum by (location, service, reason) (max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"}))`+none,
+					`sum by (location, service, reason) (max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"}))`+atRest,
 					"{{location}} {{service}} {{reason}}", "By reason; zero when all is well."),
-				lines("Least sync time of the streams, behind now", Seconds, `clamp_min(time() - max by (location, account, service) (antipode_sync_time_seconds{location=~"$location"}), 0)`,
+				lines("Least sync time of the streams, behind now", Seconds, behind("antipode_sync_time_seconds"),
 					"{{account}} {{service}}, at {{location}}", "The same for the catalog too, measured where the copy is."),
 			}},
 			{"What waits, where it is written", []Panel{
@@ -33,7 +35,7 @@ func geo() Dashboard {
 					"{{how}}, at {{location}}", "Writes slowed or refused because the secondary is late, where the account's policy says so."),
 				steps("Accounts that fell out of the outbox", Count, `max by (location, service) (antipode_outbox_fell_out_accounts{location=~"$location"})`,
 					"{{service}}, at {{location}}", "Their copies have to be made again."),
-				steps("Streams that may not go on", Count, `sum by (location, service, reason) (antipode_stopped_streams{location=~"$location"})`+none,
+				steps("Streams that may not go on", Count, `sum by (location, service, reason) (antipode_stopped_streams{location=~"$location"})`+atRest,
 					"{{location}} {{service}} {{reason}}", "Zero when all is well; else an operator decides, see the runbook of forks."),
 				steps("The bus", Count, `min by (location, bus) (antipode_bus_connected{location=~"$location"})`, "{{location}}, to the bus of {{bus}}",
 					"1 while every process is connected to it."),
@@ -45,7 +47,7 @@ func geo() Dashboard {
 			{"Failovers", []Panel{
 				steps("Accounts by primary", Count, `sum by (location, redundancy) (antipode_accounts{location=~"$location"})`, "{{redundancy}}, at {{location}}",
 					"A failover moves an account from one line to the other."),
-				steps("Operations of accounts under way", Count, `sum by (location, kind, phase) (antipode_account_operations{location=~"$location"})`+none,
+				steps("Operations of accounts under way", Count, `sum by (location, kind, phase) (antipode_account_operations{location=~"$location"})`+atRest,
 					"{{location}} {{kind}} {{phase}}", "Failovers by phase, changes of redundancy, copies; none when all rests."),
 				lines("Since an account became primary here", Seconds, `time() - max by (location) (antipode_last_failover_timestamp_seconds{location=~"$location"})`,
 					"{{location}}", "The newest failover to each location; no line: there was none."),
@@ -62,33 +64,4 @@ func geo() Dashboard {
 			}},
 		},
 	}
-}
-
-// now is what an operator looks at first.
-func now() Row {
-	return Row{"Now", []Panel{
-		number("Furthest behind", Seconds, `max(clamp_min(time() - max by (location, account, service) (antipode_last_sync_time_seconds{location=~"$location"}), 0))`, "", 30,
-			"The account and service whose secondary is furthest behind, by Last Sync Time."),
-		number("Services unavailable", Count, `sum(max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"})) or vector(0)`, "", 1,
-			"Services of accounts whose geo-replication stands: an operator looks at each."),
-		number("Oldest change that waits", Seconds, `max(antipode_stream_backlog_age_seconds{location=~"$location"})`, "", 30,
-			"The oldest change that the other location has not acknowledged."),
-		below(number("Replicas in sync, least", Count, `min(antipode_in_sync_replicas{location=~"$location"})`, "", 3,
-			"Of the range with the fewest. Below three a failure costs redundancy, below two it costs writes.")),
-		number("Alarms of streams", Count, `sum(increase(antipode_stream_alarms_total{location=~"$location"}[15m]))`, "", 1,
-			"In the last 15 minutes, of all reasons."),
-		number("Requests that failed", Share, `sum(rate(antipode_requests_total{location=~"$location",status=~"5.."}[$rate])) / `+
-			`sum(rate(antipode_requests_total{location=~"$location"}[$rate])) or vector(0)`, "", 0.01,
-			"Answered with a status of 500 or more, of all."),
-	}}
-}
-
-// none is a series called "none" where an expression has none: what is all right shows as zero, and what is not measured as
-// nothing.
-const none = ` or label_replace(vector(0), "location", "none", "", "")`
-
-// below makes values below the bad one bad.
-func below(p Panel) Panel {
-	p.BadBelow = true
-	return p
 }

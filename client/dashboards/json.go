@@ -14,7 +14,7 @@ import (
 
 // Sizes of panels in Grafana's units.
 const (
-	numberWidth, numberHeight = 4, 4
+	numberWidth, numberHeight = 6, 4
 	linesWidth, linesHeight   = 8, 8
 )
 
@@ -56,7 +56,7 @@ func fromSource() common.DataSourceRef {
 
 // locations is the variable of locations: all of them at first.
 func locations() *dashboard.QueryVariableBuilder {
-	query, all := "label_values(antipode_in_sync_replicas, location)", "All"
+	query, all := "label_values(antipode_location_running, location)", "All"
 	return dashboard.NewQueryVariableBuilder("location").Label("Location").Datasource(fromSource()).
 		Query(dashboard.StringOrMap{String: &query}).Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
 		Multi(true).IncludeAll(true).AllValue(".+").
@@ -69,31 +69,51 @@ func locations() *dashboard.QueryVariableBuilder {
 // panel returns the panel for Grafana, with a number of its own in the dashboard.
 func (p Panel) panel(id uint32) cog.Builder[dashboard.Panel] {
 	if p.Kind == Number {
-		b := stat.NewPanelBuilder().Id(id).Title(p.Title).Description(p.About).Unit(string(p.Unit)).Datasource(fromSource()).
-			Span(numberWidth).Height(numberHeight).Thresholds(p.thresholds()).GraphMode(common.BigValueGraphModeArea)
-		for n, q := range p.Queries {
-			b.WithTarget(q.target(n))
-		}
-		return b
+		return p.stat(id)
 	}
 	b := timeseries.NewPanelBuilder().Id(id).Title(p.Title).Description(p.About).Unit(string(p.Unit)).Datasource(fromSource()).
 		Span(linesWidth).Height(linesHeight).Min(0).FillOpacity(8).ShowPoints(common.VisibilityModeNever).
 		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(true))
+	if p.Unit == Count {
+		b.Decimals(0)
+	}
 	if p.Bad != 0 {
 		b.Thresholds(p.thresholds()).ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}
 	if p.Kind == Steps {
 		b.LineInterpolation(common.LineInterpolationStepAfter)
 	}
-	for n, q := range p.Queries {
-		b.WithTarget(q.target(n))
+	for _, q := range p.Queries {
+		b.WithTarget(q.target().Range())
 	}
 	return b
 }
 
+// stat returns a panel of a number for Grafana. It asks for now alone: the newest value of a series that has ended would be
+// shown as if it were one of now. A value that nothing measured is red.
+func (p Panel) stat(id uint32) cog.Builder[dashboard.Panel] {
+	text, color := unknown, bad
+	b := stat.NewPanelBuilder().Id(id).Title(p.Title).Description(p.About).Unit(string(p.Unit)).Datasource(fromSource()).
+		Span(numberWidth).Height(numberHeight).Thresholds(p.thresholds()).GraphMode(common.BigValueGraphModeNone).
+		ColorMode(common.BigValueColorModeBackground).TextMode(common.BigValueTextModeValueAndName).NoValue(unknown).
+		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"last"})).
+		Mappings([]dashboard.ValueMapping{{SpecialValueMap: &dashboard.SpecialValueMap{
+			Type: dashboard.MappingTypeSpecialValue, Options: dashboard.DashboardSpecialValueMapOptions{
+				Match: dashboard.SpecialValueMatchNullAndNan, Result: dashboard.ValueMappingResult{Text: &text, Color: &color},
+			},
+		}}})
+	for _, q := range p.Queries {
+		b.WithTarget(q.target().Instant())
+	}
+	return b
+}
+
+// The colours of values.
+const good, bad = "green", "red"
+
 // thresholds colours the values that are bad.
 func (p Panel) thresholds() *dashboard.ThresholdsConfigBuilder {
-	low, high := "green", "red"
+	low, high := good, bad
 	if p.BadBelow {
 		low, high = high, low
 	}
@@ -104,8 +124,8 @@ func (p Panel) thresholds() *dashboard.ThresholdsConfigBuilder {
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
 
-// target returns the nth query of a panel for Grafana, with its own variables.
-func (q Query) target(n int) *prometheus.DataqueryBuilder {
+// target returns a query of a panel for Grafana, with its own variables.
+func (q Query) target() *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().Expr(q.With("$location", "$__rate_interval")).LegendFormat(q.Legend).
-		Datasource(fromSource()).Range()
+		Datasource(fromSource())
 }

@@ -1,6 +1,7 @@
 package dashboards
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -79,4 +80,51 @@ func TestMetricsExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A number in Grafana is asked for now alone, shows the last value and not the last one that is known, and is red where none
+// is known: its expression may answer NaN, or nothing.
+func TestNumbersOfGrafanaAreRedWithoutValue(t *testing.T) {
+	type panel struct {
+		Type    string
+		Title   string
+		Targets []struct{ Instant, Range bool }
+		Options struct {
+			ReduceOptions struct{ Calcs []string }
+		}
+		FieldConfig struct {
+			Defaults struct {
+				NoValue  string
+				Mappings []struct {
+					Type    string
+					Options struct {
+						Match  string
+						Result struct{ Text, Color string }
+					}
+				}
+			}
+		}
+	}
+	numbers := 0
+	for _, d := range Dashboards() {
+		text, err := d.JSON()
+		require.NoError(t, err)
+		var board struct{ Panels []panel }
+		require.NoError(t, json.Unmarshal(text, &board))
+		for _, p := range board.Panels {
+			if p.Type != "stat" {
+				continue
+			}
+			numbers++
+			for _, target := range p.Targets {
+				require.True(t, target.Instant && !target.Range, p.Title)
+			}
+			require.Equal(t, []string{"last"}, p.Options.ReduceOptions.Calcs, p.Title)
+			require.Equal(t, unknown, p.FieldConfig.Defaults.NoValue, p.Title)
+			require.Len(t, p.FieldConfig.Defaults.Mappings, 1, p.Title)
+			m := p.FieldConfig.Defaults.Mappings[0]
+			require.Equal(t, []string{"special", "null+nan", unknown, bad}, []string{m.Type, m.Options.Match, m.Options.Result.Text, m.Options.Result.Color})
+		}
+	}
+	require.Greater(t, numbers, 7)
 }

@@ -17,9 +17,9 @@ func requests() Row {
 			"{{operation}}, at {{location}}", "From a request's header to the end of its answer."),
 		lines("p50 by operation", Seconds, `histogram_quantile(0.5, sum by (location, operation, le) (rate(antipode_request_seconds_bucket{location=~"$location"}[$rate])))`,
 			"{{operation}}, at {{location}}", "The same for half of them."),
-		lines("Answers that are errors", PerSecond, `sum by (location, status) (rate(antipode_requests_total{location=~"$location",status=~"[45].."}[$rate]))`+none,
+		lines("Answers that are errors", PerSecond, `sum by (location, status) (rate(antipode_requests_total{location=~"$location",status=~"[45].."}[$rate]))`+atRest,
 			"{{location}} {{status}}", "Of 400 and above. 404, 409 and 412 are in a day's work; 500 and 503 are ours."),
-		lines("Errors by code", PerSecond, `sum by (location, service, code) (rate(antipode_request_errors_total{location=~"$location"}[$rate]))`+none,
+		lines("Errors by code", PerSecond, `sum by (location, service, code) (rate(antipode_request_errors_total{location=~"$location"}[$rate]))`+atRest,
 			"{{location}} {{service}} {{code}}", "The protocol's code: what clients see as the reason."),
 		lines("p99 of commits", Seconds, `histogram_quantile(0.99, sum by (location, service, le) (rate(antipode_commit_seconds_bucket{location=~"$location"}[$rate])))`,
 			"{{service}}, at {{location}}", "From a write's proposal until each replica in sync has it on its disk."),
@@ -27,8 +27,9 @@ func requests() Row {
 }
 
 func replicas() Row {
-	in := steps("Replicas in sync", Count, `min by (location, service) (antipode_in_sync_replicas{location=~"$location"})`, "{{service}}, at {{location}}",
-		"Least over the service's ranges. No line: a range has no leader.")
+	in := steps("Replicas in sync", Count, `min by (location, service) (antipode_in_sync_replicas{location=~"$location"})`+
+		` or 0 * max by (location, service) (antipode_range_leader_known{location=~"$location"}) or 0 * `+missing, "{{location}} {{service}}",
+		"Least over the service's ranges that have a leader. 0: none of them has one, or nobody scrapes the location.")
 	in.Bad, in.BadBelow = 3, true
 	return Row{"Replicas", []Panel{
 		in,
@@ -36,10 +37,10 @@ func replicas() Row {
 			"By any process: fewer than the ranges means that one has no leader."),
 		steps("In sync, by node", Count, `sum by (location, node) (max by (location, node, range) (antipode_replica_in_sync{location=~"$location"}))`, "node {{node}}, at {{location}}",
 			"Ranges whose leader counts the node's replica."),
-		steps("Nodes out of service", Count, `sum by (location, node, reason) (antipode_node_out_of_service{location=~"$location"})`+none,
-			"node {{node}}, at {{location}}: {{reason}}", "A store that failed, or a version that does not know what a later one wrote."),
-		lines("Writers slowed for a replica", Share, `max by (location, range) (antipode_writes_slowed{location=~"$location"})`+none,
-			"range {{range}}, at {{location}}", "While it is rebuilt by a snapshot: 1 is as far as it goes."),
+		steps("Nodes out of service", Count, `sum by (location, node, reason) (antipode_node_out_of_service{location=~"$location"})`+atRest,
+			"{{location}} {{node}} {{reason}}", "A store that failed, or a version that does not know what a later one wrote."),
+		lines("Writers slowed for a replica", Share, `max by (location, range) (antipode_writes_slowed{location=~"$location"})`+atRest,
+			"{{location}} {{range}}", "By range, while it is rebuilt by a snapshot: 1 is as far as it goes."),
 		steps("Ranges that take no writes until they were compared", Count, `max by (location, service) (antipode_uncompared_ranges{location=~"$location"})`,
 			"{{service}}, at {{location}}", "After a recovery with loss."),
 		lines("Messages to other nodes", BytesPerSecond, `sum by (location, node) (rate(antipode_peer_sent_bytes_total{location=~"$location"}[$rate]))`,
@@ -76,11 +77,11 @@ func disks() Row {
 
 func processes() Row {
 	return Row{"Processes", []Panel{
-		lines("Processor", Share, `rate(process_cpu_seconds_total{job=~"antipode.*"}[$rate])`, "{{instance}}", "Cores in use."),
-		lines("Memory", Bytes, `process_resident_memory_bytes{job=~"antipode.*"}`, "{{instance}}", "Resident."),
-		lines("Goroutines", Count, `go_goroutines{job=~"antipode.*"}`, "{{instance}}", "A line that only climbs is a leak."),
-		lines("Certificates end in", Seconds, `min by (instance) (antipode_certificate_not_after_timestamp_seconds) - time()`, "{{instance}}",
+		lines("Processor, of one core", Share, `rate(process_cpu_seconds_total{job=~"antipode.*"}[$rate])`, "{{job}} {{instance}}", "100 % is one core in use."),
+		lines("Memory", Bytes, `process_resident_memory_bytes{job=~"antipode.*"}`, "{{job}} {{instance}}", "Resident."),
+		lines("Goroutines", Count, `go_goroutines{job=~"antipode.*"}`, "{{job}} {{instance}}", "A line that only climbs is a leak."),
+		lines("Certificates end in", Seconds, `min by (job, instance) (antipode_certificate_not_after_timestamp_seconds) - time()`, "{{job}} {{instance}}",
 			"The first of the process's certificates."),
-		lines("Cache of the state store", Bytes, `antipode_state_cache_bytes`, "{{instance}}", "Of cache_bytes."),
+		lines("Cache of the state store", Bytes, `antipode_state_cache_bytes`, "{{job}} {{instance}}", "Of cache_bytes."),
 	}}
 }

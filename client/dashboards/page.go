@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,10 +62,14 @@ func (p Panel) Ask(ctx context.Context, from Prometheus, v View) Drawn {
 	if locations == "" {
 		locations = ".+"
 	}
+	span := v1.Range{Start: v.From, End: v.To, Step: v.Step}
+	if p.Kind == Number { // A series that ended before now has no value now, whatever it had last.
+		span.Start = v.To
+	}
 	out := Drawn{Panel: p}
 	for _, q := range p.Queries {
 		expr := q.With(locations, model.Duration(ratesOver*v.Step).String())
-		got, _, _, err := from.QueryRange(ctx, expr, v1.Range{Start: v.From, End: v.To, Step: v.Step})
+		got, _, _, err := from.QueryRange(ctx, expr, span)
 		if err != nil {
 			out.Err = errors.Join(out.Err, fmt.Errorf("query %s: %w", expr, err))
 			continue
@@ -92,23 +97,41 @@ func (q Query) legend(of model.Metric) string {
 	}))
 }
 
-// Last returns the newest value of the panel's first series, as a number of its unit, or "no value".
-func (d Drawn) Last() string {
-	if len(d.Series) == 0 || len(d.Series[0].Values) == 0 {
-		return "no value"
-	}
-	values := d.Series[0].Values
-	return d.Unit.format(float64(values[len(values)-1].Value))
+// Shown is a series' newest value as a reader of a number sees it.
+type Shown struct {
+	Legend, Value string
+	// Bad is set for a value that an operator looks at, and for one that is not known.
+	Bad bool
 }
 
-// IsBad says whether the newest value of the first series is one that an operator looks at.
-func (d Drawn) IsBad() bool {
-	if d.Bad == 0 || len(d.Series) == 0 || len(d.Series[0].Values) == 0 {
-		return false
+// unknown is what a number shows that nothing measured.
+const unknown = "not known"
+
+// Numbers returns the newest value of each series, and one that is bad without any: a number that nothing measured is no
+// sign that all is well.
+func (d Drawn) Numbers() (out []Shown) {
+	for _, s := range d.Series {
+		if n := len(s.Values); n > 0 {
+			out = append(out, d.shown(s.Legend, float64(s.Values[n-1].Value)))
+		}
 	}
-	values := d.Series[0].Values
-	last := float64(values[len(values)-1].Value)
-	return d.BadBelow && last < d.Bad || !d.BadBelow && last >= d.Bad
+	if len(out) == 0 {
+		out = append(out, d.shown("", math.NaN()))
+	}
+	return out
+}
+
+func (d Drawn) shown(legend string, v float64) Shown {
+	if math.IsNaN(v) {
+		return Shown{legend, unknown, true}
+	}
+	bad := d.Bad != 0 && (d.BadBelow && v < d.Bad || !d.BadBelow && v >= d.Bad)
+	return Shown{legend, d.Unit.format(v), bad}
+}
+
+// IsBad says whether one of the values of a number is bad.
+func (d Drawn) IsBad() bool {
+	return d.IsNumber() && slices.ContainsFunc(d.Numbers(), func(s Shown) bool { return s.Bad })
 }
 
 // IsNumber says whether the panel shows the newest value alone.

@@ -27,9 +27,15 @@ type fixed struct {
 	asked []string
 	// refuses is how many of the first queries fail.
 	refuses int
+	// spans are the times that were asked for, by query.
+	spans map[string]v1.Range
 }
 
-func (f *fixed) QueryRange(_ context.Context, query string, _ v1.Range, _ ...v1.Option) (model.Value, v1.Warnings, v1.Infos, error) {
+func (f *fixed) QueryRange(_ context.Context, query string, r v1.Range, _ ...v1.Option) (model.Value, v1.Warnings, v1.Infos, error) {
+	if f.spans == nil {
+		f.spans = map[string]v1.Range{}
+	}
+	f.spans[query] = r
 	f.asked = append(f.asked, query)
 	if len(f.asked) <= f.refuses {
 		return nil, nil, nil, fmt.Errorf("query %d is refused", len(f.asked))
@@ -141,6 +147,17 @@ func TestGapsAreNotDrawn(t *testing.T) {
 	require.Len(t, nan.parts(time.Second), 2)
 }
 
+// A number is asked for now alone, so that it is not the last one of a series that has ended; a line over all the time.
+func TestNumbersAreOfNow(t *testing.T) {
+	f := &fixed{Value: model.Matrix{}}
+	view := Last(time.Minute, at)
+	number("n", Count, "now", "", 1, "about").Ask(t.Context(), f, view)
+	lines("l", Count, "line", "", "about").Ask(t.Context(), f, view)
+	require.Equal(t, view.To, f.spans["now"].Start)
+	require.Equal(t, view.To, f.spans["now"].End)
+	require.Equal(t, view.From, f.spans["line"].Start)
+}
+
 // A number is bad above its bound, or below it where that is the wrong side, and never without one.
 func TestBadNumbers(t *testing.T) {
 	of := func(p Panel, v float64) Drawn {
@@ -153,9 +170,17 @@ func TestBadNumbers(t *testing.T) {
 	require.True(t, of(low, 2).IsBad())
 	require.False(t, of(low, 3).IsBad())
 	require.False(t, of(number("n", Count, "up", "", 0, "about"), 9).IsBad())
-	require.False(t, Drawn{Panel: high}.IsBad(), "without a value")
-	require.Equal(t, "no value", Drawn{Panel: high}.Last())
-	require.Equal(t, "2", of(high, 2).Last())
+	require.Equal(t, []Shown{{"", "2", false}}, of(high, 2).Numbers())
+	require.Equal(t, []Shown{{"", "3", true}}, of(high, 3).Numbers())
+	for _, d := range []Drawn{{Panel: high}, {Panel: low}, of(high, math.NaN()), of(low, math.NaN())} {
+		require.Equal(t, []Shown{{"", "not known", true}}, d.Numbers(), "a number that nothing measured is bad")
+		require.True(t, d.IsBad())
+	}
+	lost := high.Ask(t.Context(), &fixed{Value: model.Matrix{
+		samples(model.Metric{"location": "north"}, 1), samples(model.Metric{"location": "south"}, math.NaN()),
+	}}, Last(time.Minute, at))
+	require.Len(t, lost.Numbers(), 2)
+	require.True(t, lost.IsBad(), "of two locations one is not known")
 }
 
 func TestUnits(t *testing.T) {
@@ -170,10 +195,11 @@ func TestUnits(t *testing.T) {
 		{Seconds, 90, "90 s"},
 		{Seconds, 600, "10 min"},
 		{Seconds, 36000, "10 h"},
+		{Seconds, 864000, "10 days"},
 		{Bytes, 1500, "1.5 kB"},
 		{BytesPerSecond, 2e9, "2 GB/s"},
 		{Share, 0.5, "50 %"},
-		{PerSecond, 1200, "1.2k/s"},
+		{PerSecond, 1200, "1.2 k/s"},
 		{Count, 7, "7"},
 		{Count, 1e16, "1e+04T"},
 	} {
@@ -198,8 +224,8 @@ func TestAxis(t *testing.T) {
 		values []float64
 		want   []string
 	}{
-		{[]float64{0, 0}, []string{"0", "0.5", "1"}},
-		{[]float64{math.NaN(), math.Inf(1)}, []string{"0", "0.5", "1"}},
+		{[]float64{0, 0}, []string{"0", "1"}},
+		{[]float64{math.NaN(), math.Inf(1)}, []string{"0", "1"}},
 		{[]float64{5, 7}, []string{"0", "3", "6"}},
 		{[]float64{-5, -1}, []string{"-5", "-3", "-1"}},
 	} {

@@ -114,7 +114,9 @@ func (s Series) parts(step time.Duration) (out []plotter.XYs) {
 func (u Unit) Ticks(least, most float64) []plot.Tick {
 	marks := plot.DefaultTicks{}.Ticks(least, most)
 	for i, m := range marks {
-		if m.Label != "" {
+		if u == Count && m.Value != math.Trunc(m.Value) { // There is no half of a replica.
+			marks[i].Label = ""
+		} else if m.Label != "" {
 			marks[i].Label = u.format(m.Value)
 		}
 	}
@@ -133,7 +135,7 @@ func (u Unit) format(v float64) string {
 	case Share:
 		return fmt.Sprintf("%.3g %%", 100*v)
 	case PerSecond:
-		return scaled(v, 1000, []string{"/s", "k/s", "M/s"})
+		return scaled(v, 1000, []string{"/s", " k/s", " M/s"})
 	default:
 		return scaled(v, 1000, []string{"", "k", "M", "G", "T"})
 	}
@@ -151,8 +153,10 @@ func formatSeconds(v float64) string {
 		return fmt.Sprintf("%.3g s", v)
 	case a < 7200:
 		return fmt.Sprintf("%.3g min", v/60)
-	default:
+	case a < 48*3600:
 		return fmt.Sprintf("%.4g h", v/3600)
+	default:
+		return fmt.Sprintf("%.4g days", v/86400)
 	}
 }
 

@@ -25,6 +25,11 @@ type ruleTests struct {
 			Series string `yaml:"series"`
 			Values string `yaml:"values"`
 		} `yaml:"input_series"`
+		PromqlExprTest []struct {
+			Expr       string `yaml:"expr"`
+			EvalTime   string `yaml:"eval_time"`
+			ExpSamples []any  `yaml:"exp_samples"`
+		} `yaml:"promql_expr_test"`
 		AlertRuleTest []struct {
 			Alertname string `yaml:"alertname"`
 			EvalTime  string `yaml:"eval_time"`
