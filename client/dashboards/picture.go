@@ -112,13 +112,15 @@ func (s Series) parts(step time.Duration) (out []plotter.XYs) {
 
 // Ticks implements plot.Ticker: marks of the unit.
 func (u Unit) Ticks(least, most float64) []plot.Tick {
-	marks := plot.DefaultTicks{}.Ticks(least, most)
-	for i, m := range marks {
+	var marks []plot.Tick
+	for _, m := range (plot.DefaultTicks{}).Ticks(least, most) {
 		if u == Count && m.Value != math.Trunc(m.Value) { // There is no half of a replica.
-			marks[i].Label = ""
-		} else if m.Label != "" {
-			marks[i].Label = u.format(m.Value)
+			continue
 		}
+		if m.Label != "" {
+			m.Label = u.format(m.Value)
+		}
+		marks = append(marks, m)
 	}
 	return marks
 }
