@@ -10,14 +10,14 @@ import (
 
 // The picture: labels at the left, and the time at the right of them, a line for each kind of request and each step.
 const (
-	labelWidth = 380
-	timeWidth  = 780
+	labelWidth = 400
+	timeWidth  = 760
 	rightSpace = 40 // For half of the last mark of the axis.
 	lineHeight = 26
 	lineBar    = 16
 	axisHeight = 28
 	// labelLength is how many characters of a step's name fit in the labels.
-	labelLength = 54
+	labelLength = 60
 )
 
 // picture is what the page draws.

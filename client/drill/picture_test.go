@@ -78,10 +78,10 @@ func TestGapsLookLikeWhatCameNext(t *testing.T) {
 		r := seen(writes)
 		_, d := draw(t, r)
 		var got []string
-		scale := 780 / r.Took.Seconds()
+		scale := 760 / r.Took.Seconds()
 		for _, bar := range d.Rects {
 			if bar.Y == d.Rects[0].Y { // The writes are the first line.
-				got = append(got, fmt.Sprintf("%s %.0f-%.0f", bar.Class, (bar.X-380)/scale, (bar.X+bar.W-380)/scale))
+				got = append(got, fmt.Sprintf("%s %.0f-%.0f", bar.Class, (bar.X-400)/scale, (bar.X+bar.W-400)/scale))
 			}
 		}
 		require.Equal(t, want, got, writes)
@@ -115,7 +115,7 @@ func TestPictureIsLabelled(t *testing.T) {
 				continue
 			}
 			require.Zero(t, label.X)
-			require.Less(t, len([]rune(label.Is))*7, 380, "it ends before the bars: %q", label.Is)
+			require.Less(t, 6.6*float64(len([]rune(label.Is))), 400.0, "it ends before the bars: %q", label.Is)
 			labels[label.Is] = label.Y
 		}
 		want := []string{"no service (RTO)", "acknowledged writes that are gone", "1  north to south without north", "2  start north"}

@@ -49,7 +49,7 @@ account; a name is unique across them, whatever the redundancy:
 		return t.client.CreateAccount(ctx, in)
 	}, func(w io.Writer, a admin.AccountInfo) {
 		_, _ = fmt.Fprintf(w, "created account %s: %s, primary %s, secondary %s\n",
-			a.Name, a.Redundancy, a.Primary, orDash(string(a.Secondary)))
+			a.Name, a.Redundancy, a.Primary, orNone(string(a.Secondary)))
 		_, _ = fmt.Fprintf(w, "its connection string: antipodectl account show %s\n", a.Name)
 	})
 	c.Flags().StringVar(&location, "location", "", "`LOCATION` that becomes the primary")
@@ -72,7 +72,7 @@ func (t *tool) accountList() *cobra.Command {
 			rows := [][]string{{"ACCOUNT", "REDUNDANCY", "PRIMARY", "SECONDARY", "EPOCH"}}
 			for _, a := range l.Accounts {
 				rows = append(rows, []string{
-					string(a.Name), a.Redundancy, string(a.Primary), orDash(string(a.Secondary)), a.Epoch.String(),
+					string(a.Name), a.Redundancy, string(a.Primary), orNone(string(a.Secondary)), a.Epoch.String(),
 				})
 			}
 			table(w, rows)
@@ -90,7 +90,7 @@ func writeOperations(w io.Writer, accounts []admin.Account) {
 	rows := [][]string{{"UNDER WAY FOR", "OPERATION", "PHASE", "CANNOT GO ON NOW"}}
 	for _, a := range accounts {
 		if a.Operation != "" {
-			rows = append(rows, []string{string(a.Name), a.Operation, orDash(a.FailoverPhase), orDash(a.OperationWaits)})
+			rows = append(rows, []string{string(a.Name), a.Operation, orNone(a.FailoverPhase), orNone(a.OperationWaits)})
 		}
 	}
 	if len(rows) > 1 {
@@ -141,7 +141,7 @@ func writeAccount(w io.Writer, a shown) {
 		{"account", string(a.Name)},
 		{"redundancy", a.Redundancy},
 		{"primary", string(a.Primary)},
-		{"secondary", orDash(string(a.Secondary))},
+		{"secondary", orNone(string(a.Secondary))},
 		{"epoch", a.Epoch.String()},
 	})
 	if a.WithoutPrimary != "" {
@@ -165,7 +165,7 @@ func writeAccount(w io.Writer, a shown) {
 	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"SERVICE", "PRIMARY ENDPOINT", "SECONDARY ENDPOINT"}}
 	for _, e := range a.Endpoints {
-		rows = append(rows, []string{e.Service, e.Primary, orDash(e.Secondary)})
+		rows = append(rows, []string{e.Service, e.Primary, orNone(e.Secondary)})
 	}
 	table(w, rows)
 	_, _ = fmt.Fprintf(w, "\nconnection string:\n%s\n", a.ConnectionString)

@@ -84,7 +84,7 @@ func writeClone(w io.Writer, c admin.Clone) {
 		if !cut.LastSyncTime.IsZero() {
 			has = instant(cut.LastSyncTime)
 		}
-		rows = append(rows, []string{cut.Service, has, orDash(urls[cut.Service])})
+		rows = append(rows, []string{cut.Service, has, orNone(urls[cut.Service])})
 	}
 	table(w, rows)
 }

@@ -65,7 +65,7 @@ func TestDrillClone(t *testing.T) {
 		require.Zero(t, code, errOut)
 		require.Contains(t, out, "account    pictures-drill (keys of pictures)\n")
 		require.Regexp(t, `(?m)^blob +2026-11-20T10:00:00.000Z +http://127.0.0.1:10000/pictures-drill$`, out)
-		require.Regexp(t, `(?m)^table +unknown: not-heard +-$`, out)
+		require.Regexp(t, `(?m)^table +unknown: not-heard +none$`, out)
 	}
 	code, out, _ := run("--clone", "--drop")
 	require.Zero(t, code)

@@ -34,7 +34,7 @@ func writeDrill(w io.Writer, r *drill.Report) {
 	rows := [][]string{{"STEP", "TOOK", "WRITES STOOD", "READS STOOD", "SECONDARY READS STOOD", "FAILED"}}
 	for _, m := range r.Moves {
 		rows = append(rows, []string{
-			m.Name, ms(m.Took()), ms(m.Stood[drill.Writes]), ms(m.Stood[drill.PrimaryReads]), ms(m.Stood[drill.SecondaryReads]), orDash(m.Failed),
+			m.Name, ms(m.Took()), ms(m.Stood[drill.Writes]), ms(m.Stood[drill.PrimaryReads]), ms(m.Stood[drill.SecondaryReads]), orNone(m.Failed),
 		})
 	}
 	table(w, rows)

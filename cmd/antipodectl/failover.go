@@ -166,7 +166,7 @@ func writeBlocked(w io.Writer, blocked []string) {
 
 // writePlanState writes what a failover meets.
 func writePlanState(w io.Writer, p failoverPlan) {
-	_, _ = fmt.Fprintf(w, "account    %s, %s, epoch %s\nmove       %s to %s\n", p.Account, p.After, p.Epoch, p.From, orDash(string(p.To)))
+	_, _ = fmt.Fprintf(w, "account    %s, %s, epoch %s\nmove       %s to %s\n", p.Account, p.After, p.Epoch, p.From, orNone(string(p.To)))
 	for _, s := range p.Services {
 		behind := "how far is not known"
 		if s.LagRecords != nil {

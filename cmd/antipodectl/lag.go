@@ -54,7 +54,7 @@ table/PartitionKey. Nothing is estimated: what is not known is "unknown", and ab
 }
 
 func writeLag(w io.Writer, l admin.Lag) {
-	_, _ = fmt.Fprintf(w, "account    %s: %s to %s\n", l.Account, orDash(string(l.Primary)), orDash(string(l.Secondary)))
+	_, _ = fmt.Fprintf(w, "account    %s: %s to %s\n", l.Account, orNone(string(l.Primary)), orNone(string(l.Secondary)))
 	if p := l.Partition; p != nil {
 		_, _ = fmt.Fprintf(w, "partition  %s of %s: lane %d\n", p.Key, p.Service, p.Lane)
 	}

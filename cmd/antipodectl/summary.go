@@ -178,7 +178,7 @@ type accountRows struct {
 
 func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows) {
 	row := func(service, status, lag string) {
-		out.rows = append(out.rows, []string{string(a.Name), orDash(string(a.Primary)), service, status, lag})
+		out.rows = append(out.rows, []string{string(a.Name), orNone(string(a.Primary)), service, status, lag})
 	}
 	switch {
 	case a.WithoutPrimary != "":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -190,7 +191,7 @@ func writeSync(w io.Writer, s admin.Status) {
 	down := notServing(s)
 	rows := [][]string{{"ACCOUNT", "PRIMARY", "SECONDARY", "SERVICE", "STATUS", "LAST SYNC TIME", "LAG", "STREAMS BEHIND"}}
 	for _, a := range s.Accounts {
-		head := []string{string(a.Name), string(a.Primary), orDash(string(a.Secondary))}
+		head := []string{string(a.Name), string(a.Primary), orNone(string(a.Secondary))}
 		for _, s := range a.Services {
 			last, lag := unknown, unknown
 			if !s.LastSyncTime.IsZero() {
@@ -297,6 +298,10 @@ func span(seconds float64) string {
 
 func size(bytes uint64) string { return command.Size(bytes).String() }
 
+// orNone words what there is none of, such as the secondary of an account without a copy. Of what is not known use orDash.
+func orNone(s string) string { return cmp.Or(s, "none") }
+
+// orDash marks what is not known, or does not apply.
 func orDash(s string) string {
 	if s == "" {
 		return "-"

@@ -63,7 +63,7 @@ progress of the last seconds, and is left out while that is not measured.`,
 }
 
 func writeWhy(w io.Writer, y admin.Why) {
-	_, _ = fmt.Fprintf(w, "%s: %s to %s\n", y.Account, orDash(string(y.Primary)), orDash(string(y.Secondary)))
+	_, _ = fmt.Fprintf(w, "%s: %s to %s\n", y.Account, orNone(string(y.Primary)), orNone(string(y.Secondary)))
 	writeUnasked(w, y.Silent)
 	var causes []causeLine
 	for _, s := range y.Services {
