@@ -79,8 +79,8 @@ func TestNoPanelIsEmpty(t *testing.T) {
 	}
 }
 
-// scraping starts a Prometheus that scrapes all processes of a deployment each second, by their roles as deploy/prometheus
-// names them, and evaluates its rules and alerts.
+// scraping starts a Prometheus that scrapes all processes of a deployment each second, by their roles as
+// deploy/prometheus names them, and evaluates its rules and alerts.
 func scraping(t *testing.T, d *deployment) *devproc.Prometheus {
 	t.Helper()
 	var nodes []string
@@ -91,8 +91,11 @@ func scraping(t *testing.T, d *deployment) *devproc.Prometheus {
 	}
 	rules, err := filepath.Abs("../deploy/prometheus")
 	require.NoError(t, err)
-	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s/rules.yaml, %s/alerts.yaml]\nscrape_configs:\n", rules, rules)
-	for _, role := range [][]string{append([]string{"antipode"}, nodes...), {"antipode-gateway", d.Gateway().Admin()}, {"antipode-dns", d.NamesMetrics()}} {
+	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\n" +
+		fmt.Sprintf("rule_files: [%s/rules.yaml, %s/alerts.yaml]\nscrape_configs:\n", rules, rules)
+	for _, role := range [][]string{
+		append([]string{"antipode"}, nodes...), {"antipode-gateway", d.Gateway().Admin()}, {"antipode-dns", d.NamesMetrics()},
+	} {
 		config += fmt.Sprintf("  - job_name: %s\n    static_configs: [{targets: [%s]}]\n", role[0], strings.Join(role[1:], ", "))
 	}
 	p, err := devproc.StartPrometheus(t, t.TempDir(), config)

@@ -89,8 +89,8 @@ func (p Panel) panel(id uint32) cog.Builder[dashboard.Panel] {
 	return b
 }
 
-// stat returns a panel of a number for Grafana. It asks for now alone: the newest value of a series that has ended would be
-// shown as if it were one of now. A value that nothing measured is red.
+// stat returns a panel of a number for Grafana. It asks for now alone: the newest value of a series that has ended would
+// be shown as if it were one of now. A value that nothing measured is red.
 func (p Panel) stat(id uint32) cog.Builder[dashboard.Panel] {
 	text, color := unknown, bad
 	b := stat.NewPanelBuilder().Id(id).Title(p.Title).Description(p.About).Unit(string(p.Unit)).Datasource(fromSource()).

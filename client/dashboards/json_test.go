@@ -82,8 +82,8 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-// A number in Grafana is asked for now alone, shows the last value and not the last one that is known, and is red where none
-// is known: its expression may answer NaN, or nothing.
+// A number in Grafana is asked for now alone, shows the last value and not the last one that is known, and is red where
+// none is known: its expression may answer NaN, or nothing.
 func TestNumbersOfGrafanaAreRedWithoutValue(t *testing.T) {
 	type panel struct {
 		Type    string
@@ -123,7 +123,8 @@ func TestNumbersOfGrafanaAreRedWithoutValue(t *testing.T) {
 			require.Equal(t, unknown, p.FieldConfig.Defaults.NoValue, p.Title)
 			require.Len(t, p.FieldConfig.Defaults.Mappings, 1, p.Title)
 			m := p.FieldConfig.Defaults.Mappings[0]
-			require.Equal(t, []string{"special", "null+nan", unknown, bad}, []string{m.Type, m.Options.Match, m.Options.Result.Text, m.Options.Result.Color})
+			shown := []string{m.Type, m.Options.Match, m.Options.Result.Text, m.Options.Result.Color}
+			require.Equal(t, []string{"special", "null+nan", unknown, bad}, shown, p.Title)
 		}
 	}
 	require.Greater(t, numbers, 7)

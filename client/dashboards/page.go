@@ -107,8 +107,8 @@ type Shown struct {
 // unknown is what a number shows that nothing measured.
 const unknown = "not known"
 
-// Numbers returns the newest value of each series, and one that is bad without any: a number that nothing measured is no
-// sign that all is well.
+// Numbers returns the newest value of each series, and one that is bad without any: a number that nothing measured is
+// no sign that all is well.
 func (d Drawn) Numbers() (out []Shown) {
 	for _, s := range d.Series {
 		if n := len(s.Values); n > 0 {

@@ -53,8 +53,8 @@ type tick struct {
 	Label string
 }
 
-// Classes of bars. A part of the time in which no request ended is no failure by itself: what waited is as the request that
-// ended next.
+// Classes of bars. A part of the time in which no request ended is no failure by itself: what waited is as the request
+// that ended next.
 const (
 	classDone   = "done"
 	classFailed = "failed"
@@ -145,7 +145,8 @@ func (p *picture) bar(from, to time.Duration, class, title string) bar {
 	return bar{X: x, W: max(1.5, p.x(to)-x), Class: class, Title: title}
 }
 
-// requests are the bars of a kind of request. Neighbours of one class are one bar: seams between them would look like gaps.
+// requests are the bars of a kind of request. Neighbours of one class are one bar: seams between them would look like
+// gaps.
 func (p *picture) requests(k Kind) (out []bar) {
 	classes := make([]string, len(p.Line))
 	next := classNone
@@ -171,7 +172,8 @@ func (p *picture) requests(k Kind) (out []bar) {
 			end = p.Line[to].From
 		}
 		begin := p.Line[from].From
-		out = append(out, p.bar(begin, end, classes[from], fmt.Sprintf("%s to %s: %d done, %d failed", seconds(begin), seconds(end), done, failed)))
+		title := fmt.Sprintf("%s to %s: %d done, %d failed", seconds(begin), seconds(end), done, failed)
+		out = append(out, p.bar(begin, end, classes[from], title))
 		from = to
 	}
 	return out

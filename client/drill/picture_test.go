@@ -49,10 +49,11 @@ func draw(t *testing.T, r *drill.Report) (page string, d drawing) {
 	return page, d
 }
 
-// seen is a report whose writes are the letters: d for a part of a second in which they succeeded, f in which they failed, m
-// in which some did, and a dot in which none ended.
+// seen is a report whose writes are the letters: d for a part of a second in which they succeeded, f in which they
+// failed, m in which some did, and a dot in which none ended.
 func seen(writes string) *drill.Report {
-	r := &drill.Report{Account: "pictures", Checked: true, Verify: admin.VerifyEqual, Took: time.Duration(len(writes)) * time.Second}
+	r := &drill.Report{Account: "pictures", Checked: true, Verify: admin.VerifyEqual}
+	r.Took = time.Duration(len(writes)) * time.Second
 	for i, c := range writes {
 		p := drill.Part{From: time.Duration(i) * time.Second, Done: map[drill.Kind]int{}, Failed: map[drill.Kind]int{}}
 		if c == 'd' || c == 'm' {
@@ -66,8 +67,8 @@ func seen(writes string) *drill.Report {
 	return r
 }
 
-// A time in which no request ended is drawn as the request that ended next: a wait before a success does not look like a
-// failure. Neighbours of one class are one bar, without a seam (table).
+// A time in which no request ended is drawn as the request that ended next: a wait before a success does not look like
+// a failure. Neighbours of one class are one bar, without a seam (table).
 func TestGapsLookLikeWhatCameNext(t *testing.T) {
 	for writes, want := range map[string][]string{
 		"ddd":        {"done 0-3"},
@@ -88,10 +89,12 @@ func TestGapsLookLikeWhatCameNext(t *testing.T) {
 	}
 }
 
-// Each line of the picture has its label beside it, with the steps by name and number, and nothing is on top of another:
-// neither lines, however short the steps are, nor the marks of the axis, however long the drill is.
+// Each line of the picture has its label beside it, with the steps by name and number, and nothing is on top of
+// another: neither lines, however short the steps are, nor the marks of the axis, however long the drill is.
 func TestPictureIsLabelled(t *testing.T) {
-	for _, took := range []time.Duration{time.Second, 20 * time.Second, 10 * time.Minute, 30 * time.Hour, 40 * 24 * time.Hour} {
+	for _, took := range []time.Duration{
+		time.Second, 20 * time.Second, 10 * time.Minute, 30 * time.Hour, 40 * 24 * time.Hour,
+	} {
 		r := seen("dfd")
 		r.Took = took
 		at := took / 2
@@ -118,7 +121,9 @@ func TestPictureIsLabelled(t *testing.T) {
 			require.Less(t, 6.6*float64(len([]rune(label.Is))), 400.0, "it ends before the bars: %q", label.Is)
 			labels[label.Is] = label.Y
 		}
-		want := []string{"no service (RTO)", "acknowledged writes that are gone", "1  north to south without north", "2  start north"}
+		want := []string{
+			"no service (RTO)", "acknowledged writes that are gone", "1  north to south without north", "2  start north",
+		}
 		for _, k := range drill.Kinds() {
 			want = append(want, string(k))
 		}

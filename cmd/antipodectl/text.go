@@ -298,7 +298,8 @@ func span(seconds float64) string {
 
 func size(bytes uint64) string { return command.Size(bytes).String() }
 
-// orNone words what there is none of, such as the secondary of an account without a copy. Of what is not known use orDash.
+// orNone words what there is none of, such as the secondary of an account without a copy. orDash is for what is not
+// known.
 func orNone(s string) string { return cmp.Or(s, "none") }
 
 // orDash marks what is not known, or does not apply.

@@ -298,9 +298,10 @@ func TestAlertsFire(t *testing.T) {
 	s.fireAlert(t, "AntipodeReplicationUnavailable", map[string]string{"location": string(south), "account": "devstoreaccount1", "service": "table", "reason": "not-heard"})
 	s.fireAlert(t, "AntipodeRangeWithoutLeader", map[string]string{"location": string(south), "service": "table", "range": "4"})
 	s.fireAlert(t, "AntipodeBusDisconnected", map[string]string{"location": string(north), "bus": string(south)})
+	s.fireAlert(t, "AntipodeLocationDown", map[string]string{"location": string(south)})
 	require.False(t, s.fires(t, "AntipodeRangeWithoutLeader", map[string]string{"location": string(north)}))
 	must(ctl.StartLocation(t.Context(), south))(t)
-	for _, name := range []string{"AntipodeReplicationUnavailable", "AntipodeRangeWithoutLeader", "AntipodeBusDisconnected"} {
+	for _, name := range []string{"AntipodeReplicationUnavailable", "AntipodeRangeWithoutLeader", "AntipodeBusDisconnected", "AntipodeLocationDown"} {
 		s.endAlert(t, name)
 	}
 
