@@ -35,7 +35,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(devCommand(), nodeCommand(), gatewayCommand(), dnsCommand(), witnessCommand(), clusterCommand(), certCommand(), configCommand(), inspectCommand(), healthCommand())
+	c.AddCommand(devCommand(), nodeCommand(), gatewayCommand(), dnsCommand(), witnessCommand(), clusterCommand(), certCommand(), configCommand(), inspectCommand(), healthCommand(), command.Man())
 	marked(c)
 	return c
 }

@@ -177,6 +177,7 @@ func (t *tool) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
+	root.AddCommand(command.Man())
 	t.complete(root)
 	return root
 }
