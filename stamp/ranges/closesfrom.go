@@ -7,8 +7,8 @@ import "antipode/geo"
 // name them, and those that follow it would join: Last Sync Time would pass over what was lost. So the first one that is
 // taken is full and of a time after all that the range can have acknowledged. Nothing was taken that was ahead of the
 // clock here by more than geo.ClockOffMax (R6), and each leader's term is after the recovery. The clock is this leader's,
-// which other voters agreed with: that of whoever recovered the range was compared by nobody, and one that was ahead would
-// have held Last Sync Times back for as long. A leader that is the only voter has only its own.
+// which other voters agreed with: that by which the range was recovered was compared by nobody, and one that was ahead
+// would have held Last Sync Times back for as long. A leader that is the only voter has only its own.
 //
 // What was nevertheless taken ahead of the clock, with both locations' clocks ahead and set right since, is not covered.
 
