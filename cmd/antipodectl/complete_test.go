@@ -49,7 +49,7 @@ func TestUsesNameWhatIsKnown(t *testing.T) {
 	visit = func(c *cobra.Command) {
 		for _, n := range argumentsOf(c) {
 			require.Regexp(t, names, string(n), c.UseLine())
-			require.Contains(t, []named{anAccount, aLocation, aNode, "", "STREAM", "RANGE", "DURATION", "SIZE"}, n, c.UseLine())
+			require.Contains(t, []named{anAccount, aLocation, aNode, "", "STREAM", "RANGE", "DURATION", "SIZE", "FOLDER"}, n, c.UseLine())
 		}
 		for _, in := range c.Commands() {
 			visit(in)

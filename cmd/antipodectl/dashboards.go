@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -50,10 +51,14 @@ func (t *tool) dashboardsCommand() *cobra.Command {
 			if err != nil {
 				return command.Wrong(fmt.Errorf("--prometheus %q: %w", source, err))
 			}
-			if file != "" {
-				return t.writeDashboards(cmd.Context(), v1.NewAPI(client), last, file)
+			from := v1.NewAPI(client)
+			if err := canQuery(cmd.Context(), from, source); err != nil {
+				return command.Tried(err)
 			}
-			return t.serveDashboards(cmd.Context(), v1.NewAPI(client), last, listen, names)
+			if file != "" {
+				return t.writeDashboards(cmd.Context(), from, last, file)
+			}
+			return t.serveDashboards(cmd.Context(), from, last, listen, names)
 		},
 	}
 	f := c.Flags()
@@ -63,6 +68,15 @@ func (t *tool) dashboardsCommand() *cobra.Command {
 	f.StringVar(&file, "html", "", "write the page to `FILE` instead")
 	f.DurationVar(&last, "last", 15*time.Minute, "how much time the pictures show")
 	return c
+}
+
+// canQuery returns an error with a remedy if no Prometheus answers.
+func canQuery(ctx context.Context, from v1.API, at string) error {
+	_, _, _, err := from.Query(ctx, "vector(1)", time.Time{})
+	if refused := (*url.Error)(nil); errors.As(err, &refused) {
+		return fmt.Errorf("no Prometheus answers at %s (%w): start one with the files of deploy/prometheus, see its README.md, or name another with --prometheus URL", at, refused.Err)
+	}
+	return err
 }
 
 // writeDashboards writes the page to a file, or nothing.

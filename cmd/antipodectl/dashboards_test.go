@@ -37,12 +37,13 @@ func TestDashboards(t *testing.T) {
 	require.NotContains(t, string(page), "http-equiv", "a file does not load itself again")
 
 	for line, want := range map[string]string{
-		"--prometheus http://127.0.0.1:1 --html " + filepath.Join(t.TempDir(), "no.html"): "connection refused",
-		"--last 10s":                "--last is 10s",
-		"--prometheus ://":          "--prometheus",
-		"--listen 192.0.2.1:1":      "--listen 192.0.2.1:1",
-		"photos":                    "unknown command",
-		"--html /nowhere/page.html": "/nowhere/page.html",
+		"--prometheus http://127.0.0.1:1 --html " + filepath.Join(t.TempDir(), "no.html"): "no Prometheus answers at http://127.0.0.1:1 (",
+		"--prometheus http://127.0.0.1:1":                                                 "start one with the files of deploy/prometheus",
+		"--last 10s":                                                                      "--last is 10s",
+		"--prometheus ://":                                                                "--prometheus",
+		"--listen 192.0.2.1:1":                                                            "--listen 192.0.2.1:1",
+		"photos":                                                                          "unknown command",
+		"--html /nowhere/page.html":                                                       "/nowhere/page.html",
 	} {
 		args := strings.Fields("dashboards " + line)
 		if !strings.Contains(line, "--prometheus") {

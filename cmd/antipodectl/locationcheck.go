@@ -17,6 +17,8 @@ type wholeCheck struct {
 	Accounts []admin.RefusedFailover `json:"refused_accounts"`
 	// Unchecked is how many are not refused as far as is known: see admin.LocationFailover.
 	Unchecked int `json:"unchecked,omitempty"`
+	// Stay are those of which the location does not know a copy: it has none, or does not know of it yet.
+	Stay int `json:"stay,omitempty"`
 	// Unknown is why the location does not say.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -34,7 +36,9 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 	}
 	if err != nil {
 		p.Unplanned.Unknown = err.Error()
+		return
 	}
+	p.Unplanned.Stay = max(0, p.Accounts-now.Waiting)
 }
 
 // write writes what an unplanned failover would refuse.
@@ -46,6 +50,9 @@ func (c *wholeCheck) write(w io.Writer) {
 	default:
 		_, _ = fmt.Fprintf(w, "unplanned  %d accounts would be refused\n", c.Refused)
 		writeRefused(w, c.Accounts, c.Refused)
+		if c.Stay > 0 {
+			_, _ = fmt.Fprintf(w, "unplanned  %d accounts would stay: the other location knows of no copy of them\n", c.Stay)
+		}
 		if c.Unchecked > 0 {
 			_, _ = fmt.Fprintf(w, "unplanned  of %d accounts it is not known: ranges do not answer\n", c.Unchecked)
 		}

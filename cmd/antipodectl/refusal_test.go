@@ -132,6 +132,11 @@ func TestWholePlanNamesRefusedAccounts(t *testing.T) {
 	code, out, _ := ctl(url, "failover", "planned", "--location", "northcentralus", "--dry-run")
 	require.Equal(t, command.Failed, code)
 	require.NotContains(t, out, "would be refused", "of a planned one")
+	require.NotContains(t, out, "would stay")
+
+	url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{From: drillNorth, To: drillSouth})
+	_, out, _ = ctl(url, "failover", "unplanned", "--location", "northcentralus")
+	require.Contains(t, out, "unplanned  0 accounts would be refused\nunplanned  1 accounts would stay: the other location knows of no copy of them\n")
 
 	url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{})
 	code, out, errOut := ctl(url, "failover", "unplanned", "--location", "northcentralus")

@@ -53,6 +53,9 @@ func (e ends) service(service string, streams []wire.StreamLag) wire.ServiceLag 
 	if i := slices.IndexFunc(e.receiver.Services, func(s wire.ServiceStatus) bool { return s.Service == service }); i >= 0 {
 		out.ServiceStatus = e.receiver.Services[i]
 	}
+	if e.copying(out.ServiceStatus) {
+		return out
+	}
 	var sum uint64
 	for _, st := range streams {
 		if st.Service != service && st.Service != geo.Catalog.String() {
@@ -74,6 +77,13 @@ func (e ends) service(service string, streams []wire.StreamLag) wire.ServiceLag 
 	}
 	out.LagRecords = &sum
 	return out
+}
+
+// copying reports whether the copy of a service has rows to come that have no number yet, so that none can be counted: its
+// first copy is being made, or the secondary does not know of the primary's epoch yet.
+func (e ends) copying(s wire.ServiceStatus) bool {
+	return s.Status == wire.Bootstrap || s.Reason == string(wire.Bootstrap) ||
+		e.source != nil && e.source.Account.Epoch != e.receiver.Account.Epoch
 }
 
 // streams are the streams of all ranges that either end knows, in the order of ranges and lanes.
