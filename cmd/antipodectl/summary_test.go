@@ -150,3 +150,23 @@ func TestColours(t *testing.T) {
 	require.False(t, coloured(device, env(map[string]string{"TERM": "dumb"})))
 	require.False(t, coloured(&strings.Builder{}, env(nil)), "a pipe")
 }
+
+// An alarm of streams ends an hour after the last one of its reason: it has a count alone then, unless all is asked for.
+func TestAlarmsEnd(t *testing.T) {
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	raised := func(d time.Duration) admin.Time { return admin.Time{Time: began.Add(d)} }
+	s := admin.Status{
+		Process: admin.Process{StartedAt: admin.Time{Time: began}, UptimeSeconds: (2 * time.Hour).Seconds()},
+		Alarms:  map[string]uint64{"silence": 4, "gap": 2, "fork": 0},
+		Locations: []admin.Location{
+			{AlarmsRaised: map[string]admin.Time{"silence": raised(time.Minute), "gap": raised(time.Minute)}},
+			{AlarmsRaised: map[string]admin.Time{"gap": raised(61 * time.Minute)}},
+		},
+	}
+	require.Equal(t, "gap 2 (last 2026-11-21T13:01:00Z); 4 more than an hour ago: antipodectl status --all", alarms(s, false))
+	require.Equal(t, "gap 2 (last 2026-11-21T13:01:00Z), silence 4 (last 2026-11-21T12:01:00Z)", alarms(s, true))
+	s.Process.UptimeSeconds *= 2
+	require.Equal(t, "none; 6 more than an hour ago: antipodectl status --all", alarms(s, false))
+	s.Locations = nil
+	require.Equal(t, "gap 2, silence 4", alarms(s, false), "a server of before does not say when")
+}

@@ -39,7 +39,7 @@ func writeStatus(w io.Writer, s admin.Status, v statusView) {
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
-	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s))
+	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s, v.all))
 	for _, l := range s.Locations {
 		for _, n := range l.Nodes {
 			if why := nodeAlarm(n); why != "" {
@@ -246,9 +246,14 @@ func nodeAlarm(n admin.Node) string {
 	return "is out of service: " + n.OutOfService
 }
 
+// alarmEnds is after how long without another one an alarm of streams is over, by the clock of the server.
+const alarmEnds = time.Hour
+
 // alarms counts the nodes that are out of service now, and the alarms of streams by reason, with when the last one was raised:
-// whether its cause still holds is in the status of accounts.
-func alarms(s admin.Status) string {
+// whether its cause still holds is in the status of accounts. Those that are over have a count alone, unless all are asked for.
+func alarms(s admin.Status, all bool) string {
+	ended := s.Process.StartedAt.Add(time.Duration(s.Process.UptimeSeconds * float64(time.Second))).Add(-alarmEnds)
+	var over uint64
 	var out []string
 	down := 0
 	for _, l := range s.Locations {
@@ -271,15 +276,20 @@ func alarms(s admin.Status) string {
 				last = at
 			}
 		}
+		if !last.IsZero() && last.Before(ended) && !all {
+			over += s.Alarms[reason]
+			continue
+		}
 		if !last.IsZero() {
 			text += " (last " + last.UTC().Format(time.RFC3339) + ")"
 		}
 		out = append(out, text)
 	}
-	if out == nil {
-		return "none"
+	text := cmp.Or(strings.Join(out, ", "), "none")
+	if over > 0 {
+		text += fmt.Sprintf("; %d more than an hour ago: antipodectl status --all", over)
 	}
-	return strings.Join(out, ", ")
+	return text
 }
 
 // instant prints milliseconds, rounded down: a Last Sync Time must not gain.
