@@ -189,5 +189,7 @@ func (d *Directory) reserve(ctx context.Context, a catalog.Account) error {
 	if _, ours := storageerr.Of(err); ours || err == nil {
 		return err
 	}
-	return storageerr.ServerBusy.Saying(fmt.Sprintf("account %s cannot be reserved at %s (%v); try again", a.Name, d.other, err))
+	return storageerr.ServerBusy.Saying(fmt.Sprintf(
+		"account %s cannot be reserved at %s (%v), so it is not made, and its name stays reserved: try again once that is mended, or give it up with antipodectl account free %[1]s --yes",
+		a.Name, d.other, err))
 }

@@ -96,7 +96,7 @@ func TestR8LRSIsAnnouncedLater(t *testing.T) {
 	b := newBoth(t)
 	b.cut = true
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "alone", Redundancy: catalog.LRS})
-	require.ErrorContains(t, err, "cannot be reserved")
+	require.ErrorContains(t, err, "cannot be reserved at ")
 
 	b.cut = false
 	b.north.SetPeer(reservesOnly{linked{b.pair, b.south}})
@@ -141,7 +141,7 @@ func TestCreationChangesRedundancy(t *testing.T) {
 	b := newBoth(t)
 	b.cut = true
 	_, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.RAGRS})
-	require.ErrorContains(t, err, "cannot be reserved")
+	require.ErrorContains(t, err, "its name stays reserved: try again once that is mended, or give it up with antipodectl account free acct --yes")
 	b.cut = false
 	a, err := b.north.CreateAs(t.Context(), directory.Wanted{Name: "acct", Redundancy: catalog.LRS})
 	require.NoError(t, err)
