@@ -2,14 +2,12 @@ package check_test
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"github.com/stretchr/testify/require"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -36,7 +34,6 @@ type manifests struct {
 	deployments  []*apps.Deployment
 	budgets      []*policy.PodDisruptionBudget
 	policies     []*networking.NetworkPolicy
-	monitors     []*monitoring.ServiceMonitor
 	definedTwice []string
 }
 
@@ -72,9 +69,7 @@ func built(t *testing.T, overlay string) *manifests {
 			m.budgets = append(m.budgets, decoded[policy.PodDisruptionBudget](t, text))
 		case "networking.k8s.io/v1 NetworkPolicy":
 			m.policies = append(m.policies, decoded[networking.NetworkPolicy](t, text))
-		case "monitoring.coreos.com/v1 ServiceMonitor":
-			m.monitors = append(m.monitors, decoded[monitoring.ServiceMonitor](t, text))
-		default:
+		default: // Kinds of an operator too: a cluster without it would refuse the overlay.
 			require.Fail(t, "an object of a kind that nothing checks", kind)
 		}
 	}
@@ -149,9 +144,6 @@ func TestManifests(t *testing.T) {
 		}
 		for _, s := range m.services {
 			m.checkService(t, s)
-		}
-		for _, sm := range m.monitors {
-			m.checkMonitor(t, sm)
 		}
 	}
 }
@@ -274,50 +266,6 @@ func (m *manifests) checkService(t *testing.T, s *core.Service) {
 			continue
 		}
 		require.True(t, slices.ContainsFunc(c.Ports, func(p core.ContainerPort) bool { return p.ContainerPort == port.Port }), "%s: %d", s.Name, port.Port)
-	}
-}
-
-// checkMonitor checks that every admin port is scraped: of nodes, gateways and name servers.
-func (m *manifests) checkMonitor(t *testing.T, sm *monitoring.ServiceMonitor) {
-	t.Helper()
-	var scraped []string
-	for _, s := range m.services {
-		if s.Namespace != sm.Namespace || !selects(t, &sm.Spec.Selector, s.Labels) {
-			continue
-		}
-		for _, port := range s.Spec.Ports {
-			for _, e := range sm.Spec.Endpoints {
-				if e.Port == port.Name {
-					scraped = append(scraped, s.Name)
-				}
-			}
-		}
-	}
-	require.ElementsMatch(t, []string{"node", "gateway-admin", "dns-admin"}, scraped)
-	for _, r := range sm.Spec.Endpoints[0].RelabelConfigs {
-		if r.TargetLabel == "job" {
-			require.Regexp(t, "^antipode", *r.Replacement, "the alerts select jobs by that")
-		}
-	}
-}
-
-// The rules and alerts that the page makes objects of are what the operator's type takes.
-func TestRulesForTheOperator(t *testing.T) {
-	_, script, found := strings.Cut(section(t, "kubernetes.md", "Start, and pair the locations"), "\nfor f in")
-	require.True(t, found)
-	bin, made := t.TempDir(), filepath.Join(t.TempDir(), "made")
-	stub := "#!/bin/sh\ncat >> " + made + "\necho --- >> " + made + "\n"
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "kubectl"), []byte(stub), 0o755))
-	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", "for f in"+script)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	documents := strings.Split(strings.TrimSuffix(textOf(t, made), "---\n"), "---\n")
-	require.Len(t, documents, 2)
-	for _, d := range documents {
-		rule := decoded[monitoring.PrometheusRule](t, []byte(d))
-		require.NotEmpty(t, rule.Spec.Groups, rule.Name)
 	}
 }
 
