@@ -21,6 +21,8 @@ FIGURES_DIR ?= .
 # Of the package: below every release while it is made from a commit.
 VERSION ?= 0.0~git$(shell git rev-list --count HEAD).$(shell git rev-parse --short HEAD)
 PACKAGE_FLAGS ?= -trimpath
+# Whose package it is. The default names nobody, under a domain that can never exist (RFC 2606).
+MAINTAINER ?= Nobody, built from source <nobody@antipode.invalid>
 DIST ?= dist
 
 .DEFAULT_GOAL := help
@@ -107,12 +109,12 @@ alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode 
 deploy-check: ## manifests of deploy/ by their schemas, and what they start as plain processes
 	go test -C deploy/check -count=1 -timeout 20m .
 
-package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0
+package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0, MAINTAINER='Name <address>'
 	mkdir -p $(DIST)/build
 	go build $(PACKAGE_FLAGS) -ldflags "-X main.version=$(VERSION)" -o $(DIST)/build/ ./cmd/antipode ./cmd/antipodectl
 	go build -C deploy/check -o $(abspath $(DIST))/build/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
-	cd deploy && VERSION=$(VERSION) DIST=$(abspath $(DIST)) ARCH=$$(go env GOARCH) $(abspath $(DIST))/build/nfpm package \
-		--config package/nfpm.yaml --packager deb --target $(abspath $(DIST))/
+	VERSION=$(VERSION) MAINTAINER='$(MAINTAINER)' DIST=$(abspath $(DIST)) ARCH=$$(go env GOARCH) $(abspath $(DIST))/build/nfpm package \
+		--config deploy/package/nfpm.yaml --packager deb --target $(abspath $(DIST))/
 
 race: ## the race detector on every package but the end-to-end tests, and but RACE_SKIP='/bench|/sim'
 	go test -race -short -parallel 1 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' $(if $(RACE_SKIP),| grep -vE '($(RACE_SKIP))$$'))

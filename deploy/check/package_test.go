@@ -36,14 +36,17 @@ func needs(t *testing.T, tools ...string) {
 	}
 }
 
-const packageVersion = "1.2.3"
+const (
+	packageVersion    = "1.2.3"
+	packageMaintainer = "A Test <test@example.invalid>"
+)
 
 // debian makes the package, with paths in the binaries: a build without them compiles everything again.
 func debian(t *testing.T) string {
 	t.Helper()
 	needs(t, "dpkg-deb", "dpkg", "make", "systemd-sysusers", "systemd-tmpfiles")
 	dist := t.TempDir()
-	run(t, "make", "-C", root, "package", "VERSION="+packageVersion, "PACKAGE_FLAGS=", "DIST="+dist)
+	run(t, "make", "-C", root, "package", "VERSION="+packageVersion, "MAINTAINER="+packageMaintainer, "PACKAGE_FLAGS=", "DIST="+dist)
 	files, err := filepath.Glob(filepath.Join(dist, "*.deb"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
@@ -85,6 +88,10 @@ func TestPackage(t *testing.T) {
 	deb := debian(t)
 	require.Equal(t, packageVersion, strings.TrimSpace(run(t, "dpkg-deb", "-f", deb, "Version")))
 	require.Equal(t, packagedFiles, listed(run(t, "dpkg-deb", "-c", deb)))
+	unpacked := t.TempDir()
+	run(t, "dpkg-deb", "-x", deb, unpacked)
+	requireShipped(t, unpacked)
+	require.Equal(t, packageMaintainer, strings.TrimSpace(run(t, "dpkg-deb", "-f", deb, "Maintainer")))
 	control := t.TempDir()
 	run(t, "dpkg-deb", "-e", deb, control)
 	require.Equal(t, "/etc/default/antipode\n", textOf(t, filepath.Join(control, "conffiles")))
@@ -137,7 +144,7 @@ func TestPackage(t *testing.T) {
 	require.NoDirExists(t, s.at("var/lib/antipode"))
 }
 
-// packagedFiles are the files of the package with modes and owners, folders left out.
+// packagedFiles are the files of the package with modes and owners, without folders and the documents of documents.
 var packagedFiles = []string{
 	"-rw-r--r-- root/root ./etc/default/antipode",
 	"-rw-r--r-- root/root ./usr/lib/systemd/system/antipode-dns.service",
@@ -146,6 +153,7 @@ var packagedFiles = []string{
 	"-rw-r--r-- root/root ./usr/lib/systemd/system/antipode-witness.service",
 	"-rw-r--r-- root/root ./usr/lib/sysusers.d/antipode.conf",
 	"-rw-r--r-- root/root ./usr/lib/tmpfiles.d/antipode.conf",
+	"-rw-r--r-- root/root ./usr/share/doc/antipode/copyright",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/examples/dns.yaml",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/examples/gateway.yaml",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/examples/north-1.yaml",
@@ -154,11 +162,15 @@ var packagedFiles = []string{
 	"-rwxr-xr-x root/root ./usr/bin/antipodectl",
 }
 
-// listed are the lines of dpkg-deb -c for files, without sizes and times.
+// shippedDocument matches a document, which requireShipped checks: there are more than a hundred.
+var shippedDocument = regexp.MustCompile(`^-rw-r--r-- root/root \./` + shippedAt + `/(docs/|deploy/|README\.md$)`)
+
+// listed are the lines of dpkg-deb -c for files other than documents, without sizes and times.
 func listed(text string) (out []string) {
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		if f := strings.Fields(line); f[0][0] != 'd' {
-			out = append(out, f[0]+" "+f[1]+" "+f[5])
+		f := strings.Fields(line)
+		if file := f[0] + " " + f[1] + " " + f[5]; f[0][0] != 'd' && !shippedDocument.MatchString(file) {
+			out = append(out, file)
 		}
 	}
 	slices.Sort(out)
