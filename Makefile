@@ -26,14 +26,9 @@ MAINTAINER ?= Nobody, built from source <nobody@antipode.invalid>
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run cluster cluster-stop build test check unit race fuzz lint fmt e2e starved sim sim-bugs stress faults slowlink redundancy rolling clocks sites drill dashboards hostile overwrites alerts bench figures proto clean nightly
-.PHONY: deploy-check package
+.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts figures package deploy-check proto clean
 
-help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
-
-build: ## build the server and the ops CLI into bin/
-	go build -o $(BIN)/ ./cmd/...
+##@ Run it
 
 run: build ## build and run both locations on this machine (ARGS="--port-base 20000")
 	$(BIN)/antipode dev $(ARGS)
@@ -44,7 +39,25 @@ cluster: build ## build and run both locations as node processes (CLUSTER_DATA, 
 cluster-stop: ## stop them; their data stays
 	$(BIN)/antipode cluster stop --dir $(CLUSTER_DATA)
 
+drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
+	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html
+
+dashboards: build ## both locations under load, a Prometheus, and the dashboards at http://127.0.0.1:13000/: DURATION=2m
+	go test -count=1 -timeout 24h ./test -v -run TestNoPanelIsEmpty -args -dashboards=127.0.0.1:13000 -show=$(DURATION) -html=$(CURDIR)/dashboards.html
+
+##@ Build and test
+
+help: ## list the targets
+	@awk -F':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+build: ## build the server and the ops CLI into bin/
+	go build -o $(BIN)/ ./cmd/...
+
 test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
+
+check: ## format, lint and short tests: before each commit
+	$(MAKE) lint
+	go test -short $$(go list ./... | grep -v '^antipode/test')
 
 unit: ## tests of all packages
 	go test -parallel 4 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
@@ -55,20 +68,42 @@ sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 rep
 sim-bugs: ## the simulator catches each planted bug
 	go test -count=1 -timeout 60m -tags plantedbugs ./sim -v -run TestPlanted
 
-stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and failovers, by hand, an hour; what they came to goes into docs/runs
-	$(MAKE) sim RUNS=1000 STALLS=20
-	$(MAKE) slowlink DURATION=2m
-	$(MAKE) redundancy RUN='TestR19Planned|TestR20Unplanned|TestR21Pause|QueuesUnderLoad'
-
 e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 20m $$(go list ./test/... | grep -v -e /hostile -e /starved)
 	go test -count=1 -timeout 12m -p 1 ./test/hostile ./test/starved # Alone: they starve whatever runs beside them.
+
+race: ## the race detector on every package but the end-to-end tests, and but RACE_SKIP='/bench|/sim'
+	go test -race -short -parallel 1 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' $(if $(RACE_SKIP),| grep -vE '($(RACE_SKIP))$$'))
+
+lint: $(LINT) ## formatting and lint, the house rules included
+	$(LINT) run ./...
+	cd deploy/check && $(CURDIR)/$(LINT) run ./...
+
+$(LINT):
+	GOBIN=$(CURDIR)/$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+fmt: $(LINT) ## format
+	$(LINT) fmt ./...
+
+fuzz: ## every fuzz target for FUZZTIME=10s, one after the other
+	@set -e; grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's/:[0-9]+:func /:/' | sort | while IFS=: read -r file name; do \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" < /dev/null; done
+
+bench: ## benchmarks of the packages
+	go test -run '^$$' -bench . -benchmem ./...
+
+##@ Longer tests, each alone on the machine
 
 nightly: ## what is too long for each change, in hours: more seeds, everything under the race detector, and the long forms of the end-to-end tests
 	$(MAKE) sim RUNS=300 STALLS=5
 	$(MAKE) race
 	go test -race -count=1 -timeout 3h ./sim -args -runs=20
 	$(MAKE) faults slowlink redundancy rolling clocks sites hostile starved overwrites
+
+stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and failovers, by hand, an hour; what they came to goes into docs/runs
+	$(MAKE) sim RUNS=1000 STALLS=20
+	$(MAKE) slowlink DURATION=2m
+	$(MAKE) redundancy RUN='TestR19Planned|TestR20Unplanned|TestR21Pause|QueuesUnderLoad'
 
 faults: ## node processes killed, paused, cut off and slowed under load: DURATION=2m, ROUNDS=5, SEED=0
 	go test -count=1 -timeout 6h ./test/faults -v -args -duration=$(DURATION) -rounds=$(ROUNDS) -seed=$(SEED)
@@ -88,12 +123,6 @@ clocks: ## one node's clock stepped by ten minutes under load, 100 samples of La
 sites: ## whole locations set back, folders swapped, catalogs forked, clocks leapt, disks full and links cut under a failover: RUN=TestR6 plays a part
 	go test -count=1 -timeout 2h ./test/sites -v -run '$(RUN)' -args -whole
 
-drill: build ## a failover of the account of make run to its other location and back, measured; drill.html has a picture
-	$(BIN)/antipodectl drill devstoreaccount1 --yes --html drill.html
-
-dashboards: build ## both locations under load, a Prometheus, and the dashboards at http://127.0.0.1:13000/: DURATION=2m
-	go test -count=1 -timeout 24h ./test -v -run TestNoPanelIsEmpty -args -dashboards=127.0.0.1:13000 -show=$(DURATION) -html=$(CURDIR)/dashboards.html
-
 starved: ## antipode dev starts on a starved machine, ROUNDS=10 on new folders and as many on used ones
 	go test -count=1 -timeout 6h ./test/starved -v -args -rounds=$(ROUNDS) -nice=19
 
@@ -106,8 +135,10 @@ overwrites: ## 10 GiB through 1 GiB of names at both locations: the folder is be
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
 
-deploy-check: ## manifests of deploy/ by their schemas, and what they start as plain processes
-	go test -C deploy/check -count=1 -timeout 20m .
+figures: ## all figures of docs/performance.md, 48 minutes and 45 GB: FIGURES=recover takes those whose name begins so
+	DIR=$(FIGURES_DIR) bench/figures.sh $(FIGURES)
+
+##@ Deploy
 
 package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0, MAINTAINER='Name <address>'
 	mkdir -p $(DIST)/build
@@ -116,32 +147,10 @@ package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0
 	VERSION=$(VERSION) MAINTAINER='$(MAINTAINER)' DIST=$(abspath $(DIST)) ARCH=$$(go env GOARCH) $(abspath $(DIST))/build/nfpm package \
 		--config deploy/package/nfpm.yaml --packager deb --target $(abspath $(DIST))/
 
-race: ## the race detector on every package but the end-to-end tests, and but RACE_SKIP='/bench|/sim'
-	go test -race -short -parallel 1 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' $(if $(RACE_SKIP),| grep -vE '($(RACE_SKIP))$$'))
+deploy-check: ## manifests of deploy/ by their schemas, and what they start as plain processes
+	go test -C deploy/check -count=1 -timeout 20m .
 
-fuzz: ## every fuzz target for FUZZTIME=10s, one after the other
-	@set -e; grep -rn --include='*_test.go' -oE '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's/:[0-9]+:func /:/' | sort | while IFS=: read -r file name; do \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname $$file)" < /dev/null; done
-
-lint: $(LINT) ## formatting and lint, the house rules included
-	$(LINT) run ./...
-	cd deploy/check && $(CURDIR)/$(LINT) run ./...
-
-$(LINT):
-	GOBIN=$(CURDIR)/$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
-
-fmt: $(LINT) ## format
-	$(LINT) fmt ./...
-
-check: ## format, lint and short tests: before each commit
-	$(MAKE) lint
-	go test -short $$(go list ./... | grep -v '^antipode/test')
-
-bench: ## benchmarks of the packages
-	go test -run '^$$' -bench . -benchmem ./...
-
-figures: ## all figures of docs/performance.md, 48 minutes and 45 GB: FIGURES=recover takes those whose name begins so
-	DIR=$(FIGURES_DIR) bench/figures.sh $(FIGURES)
+##@ Upkeep
 
 proto: ## generate code from *.proto; needs protoc, which nothing else does
 	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)

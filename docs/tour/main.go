@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -36,13 +37,21 @@ func main() {
 		url += "-secondary"
 	}
 	if err := run(context.Background(), url, flag.Args()); err != nil {
-		var answer *azcore.ResponseError
-		if errors.As(err, &answer) {
-			err = fmt.Errorf("%d %s", answer.StatusCode, answer.ErrorCode)
-		}
-		fmt.Fprintln(os.Stderr, "tour:", err)
+		fmt.Fprintln(os.Stderr, "tour:", short(err, *endpoint))
 		os.Exit(1)
 	}
+}
+
+// short is an error as the README's tour has it: an answer by its code, and without a server what to do.
+func short(err error, endpoint string) error {
+	var answer *azcore.ResponseError
+	switch {
+	case errors.As(err, &answer):
+		return fmt.Errorf("%d %s", answer.StatusCode, answer.ErrorCode)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("no server answers at %s: start one by make run in another terminal, or give -endpoint", endpoint)
+	}
+	return err
 }
 
 func run(ctx context.Context, url string, args []string) error {
