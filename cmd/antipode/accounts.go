@@ -82,11 +82,11 @@ func notMade(name geo.Account, err error) error {
 // public reports whether the account's key is the well-known one.
 func (a account) public() bool { return base64.StdEncoding.EncodeToString(a.key1) == devKey }
 
-// connectionString is the connection string to print: without the key, unless the key is public.
-func (a account) connectionString(info wire.AccountInfo) string {
+// connectionString is the connection string to print: without the key, unless the key is public. ctl: see ctlFor.
+func (a account) connectionString(ctl string, info wire.AccountInfo) string {
 	if a.public() {
 		return wire.ConnectionString(info, wire.Keys{Name: a.name, Key1: devKey})
 	}
 	return wire.ConnectionString(info, wire.Keys{Name: a.name, Key1: "<key1>"}) +
-		fmt.Sprintf("\n  with the key that was given; antipodectl account show %s prints it whole", a.name)
+		fmt.Sprintf("\n  with the key that was given; %s account show %s prints it whole", ctl, a.name)
 }

@@ -51,17 +51,17 @@ func TestConnectionStringWithoutKey(t *testing.T) {
 	info := wire.AccountInfo{Endpoints: []wire.Endpoint{{Service: "blob", Primary: "http://127.0.0.1:10000/x"}}}
 	known, err := parseAccounts("")
 	require.NoError(t, err)
-	require.Contains(t, known[0].connectionString(info), "AccountKey="+devKey+";")
+	require.Contains(t, known[0].connectionString("bin/antipodectl", info), "AccountKey="+devKey+";")
 	secret := base64.StdEncoding.EncodeToString([]byte("secret"))
 	given, err := parseAccounts("photos:" + secret)
 	require.NoError(t, err)
-	text := given[0].connectionString(info)
+	text := given[0].connectionString("bin/antipodectl", info)
 	require.NotContains(t, text, secret)
 	require.Contains(t, text, "AccountKey=<key1>;")
 	require.Contains(t, text, "antipodectl account show photos")
 	both, err := parseAccounts("photos:" + secret + ":" + devKey)
 	require.NoError(t, err)
-	require.NotContains(t, both[0].connectionString(info), secret)
+	require.NotContains(t, both[0].connectionString("bin/antipodectl", info), secret)
 }
 
 // A start that cannot make an account names --accounts only if the account itself was refused (table).

@@ -133,6 +133,7 @@ func startCluster(out io.Writer, f clusterFlags, was cluster.Options) error {
 	if err != nil {
 		return err
 	}
+	warnEphemeral(os.Stderr, f.portBase, readEphemeral())
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.dir); err != nil {
@@ -185,9 +186,10 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 	if err := cluster.AwaitReady(ctx, o); err != nil {
 		return err
 	}
+	ctl := ctlFor(os.Args[0], o.Gateway().Admin())
 	if made { // There is no version before that a node could go back to.
 		if _, err := o.Admin().Finalize(ctx, wire.Finalize{}); err != nil {
-			_, _ = fmt.Fprintln(out, notAtLevel(err))
+			_, _ = fmt.Fprintln(out, notAtLevel(ctl, err))
 		}
 	}
 	names := ""
@@ -200,12 +202,12 @@ Connection string:
   %s
 %s
 Next:
-  antipodectl status --watch%s
+  %s status --watch
       how far the secondary is
-  antipode cluster status --dir %[3]s
+  %s cluster status --dir %[3]s
       which processes run
-  antipode cluster stop --dir %[3]s
+  %[7]s cluster stop --dir %[3]s
       stop all of it
-`, dev.North, dev.South, f.dir, list[0].connectionString(first), names, atAdmin(o.Gateway()))
+`, dev.North, dev.South, f.dir, list[0].connectionString(ctl, first), names, ctl, os.Args[0])
 	return err
 }

@@ -42,8 +42,8 @@ func TestClusterStatus(t *testing.T) {
 	runs := cluster.Process{Name: "gateway", State: cluster.Running, PID: 7, Address: "127.0.0.1:10080", Log: "c/gateway/log"}
 	ended := cluster.Process{Name: "northcentralus-1", State: cluster.Exited, Address: "127.0.0.1:11080", Why: "no port", Log: "c/northcentralus-1/log"}
 	var out bytes.Buffer
-	require.NoError(t, showCluster(&out, []cluster.Process{runs}, formText, " --admin X"))
-	require.Contains(t, out.String(), "All run. What they say of the data: antipodectl check --admin X\n")
+	require.NoError(t, showCluster(&out, []cluster.Process{runs}, formText, "antipodectl --admin X"))
+	require.Contains(t, out.String(), "All run. What they say of the data: antipodectl --admin X check\n")
 	out.Reset()
 	require.EqualError(t, showCluster(&out, []cluster.Process{runs, ended}, formText, ""), "1 of 2 processes do not run or do not answer")
 	require.Equal(t, `PROCESS           STATE    PID  ANSWERS AT       LOG

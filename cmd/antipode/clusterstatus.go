@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/command"
 	"antipode/server/cluster"
-	"antipode/server/dev"
 )
 
 func clusterStatusCommand(f *clusterFlags) *cobra.Command {
@@ -31,7 +31,7 @@ func clusterStatusCommand(f *clusterFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showCluster(cmd.OutOrStdout(), cluster.Status(cmd.Context(), o), output, atAdmin(o.Gateway()))
+			return showCluster(cmd.OutOrStdout(), cluster.Status(cmd.Context(), o), output, ctlFor(os.Args[0], o.Gateway().Admin()))
 		},
 	}
 	c.Flags().VarP(&output, "output", "o", "text, or json")
@@ -39,7 +39,7 @@ func clusterStatusCommand(f *clusterFlags) *cobra.Command {
 }
 
 // showCluster writes the processes, and under them why those that do not run do not.
-func showCluster(out io.Writer, all []cluster.Process, output form, at string) error {
+func showCluster(out io.Writer, all []cluster.Process, output form, ctl string) error {
 	if output == formJSON {
 		if err := json.NewEncoder(out).Encode(all); err != nil {
 			return err
@@ -75,14 +75,6 @@ func showCluster(out io.Writer, all []cluster.Process, output form, at string) e
 	if output == formJSON {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "All run. What they say of the data: antipodectl check%s\n", at)
+	_, err := fmt.Fprintf(out, "All run. What they say of the data: %s check\n", ctl)
 	return err
-}
-
-// atAdmin is the option by which antipodectl finds an admin port; "" for its default.
-func atAdmin(p dev.Ports) string {
-	if p.Base == portBaseDefault {
-		return ""
-	}
-	return " --admin http://" + p.Admin()
 }

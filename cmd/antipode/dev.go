@@ -36,6 +36,10 @@ const procsPerCPU = 3
 // small compared with what requests allocate, so collections cost more than memory.
 const gcPercent = 400
 
+// portBaseDefault is that of --port-base: its blob, queue and table ports are those of UseDevelopmentStorage=true, and its
+// admin port is the one that antipodectl tries by itself.
+const portBaseDefault = 10000
+
 type devFlags struct {
 	data     string
 	host     string
@@ -135,7 +139,11 @@ func runDev(out io.Writer, f devFlags) error {
 	}
 	tuneRuntime()
 	warnOpenHost(os.Stderr, f.host, list)
-	folder, err := openFolder(f.data)
+	warnEphemeral(os.Stderr, f.portBase, readEphemeral())
+	if err := checkOwn(f.data); err != nil {
+		return err
+	}
+	folder, err := openFolder(f.data, dataFlag)
 	if err != nil {
 		return err
 	}
@@ -144,6 +152,9 @@ func runDev(out io.Writer, f devFlags) error {
 		return errors.Join(err, folder.Close())
 	}
 	c, err := dev.Open(dev.ClusterOptions{Dir: f.data, Version: version, Host: f.host, PortBase: f.portBase, Zones: zones, DNSZone: dnsZone, Hosts: f.hosts, AdminHosts: f.adminHosts, Logger: log, ScrubPeriod: f.scrub, NameRest: f.nameRest, Outbox: f.outbox, MetricsAccounts: f.accountsShown, Notices: receiver})
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		err = fmt.Errorf("%w with --host", err)
+	}
 	if err != nil {
 		return errors.Join(err, folder.Close())
 	}
@@ -223,6 +234,7 @@ func prepare(ctx context.Context, out io.Writer, c *dev.Cluster, f devFlags, lis
 			return fmt.Errorf("--accounts: %w", err)
 		}
 	}
+	ctl := ctlFor(os.Args[0], dev.Ports{Host: f.host, Base: f.portBase}.Admin())
 	var first wire.AccountInfo
 	for i, a := range list {
 		info, err := c.WaitLive(ctx, a.name)
@@ -234,28 +246,28 @@ func prepare(ctx context.Context, out io.Writer, c *dev.Cluster, f devFlags, lis
 		}
 	}
 	if err := c.FinalizeNew(ctx); err != nil {
-		_, _ = fmt.Fprintln(out, notAtLevel(err))
+		_, _ = fmt.Fprintln(out, notAtLevel(ctl, err))
 	}
-	_, err := fmt.Fprintf(out, `Antipode runs: %s (primary) and %s (secondary), three nodes each, data in %s.
+	_, err := fmt.Fprintf(out, `Antipode runs: %[1]s (primary) and %[2]s (secondary), three nodes each, data in %[3]s.
 
 Connection string:
-  %s
+  %[4]s
 
-Names of accounts: zone %s at %s, such as
-  %s
+Names of accounts: zone %[5]s at %[6]s, such as
+  %[8]s
 
 Next:
-  antipodectl status --watch     how far the secondary is
-  antipodectl link cut           cut the link: Last Sync Time stands still
-  antipodectl link heal
+  %[7]s status --watch     how far the secondary is
+  %[7]s link cut           cut the link: Last Sync Time stands still
+  %[7]s link heal
   README.md has a tour of five minutes. Ctrl-C stops.
-`, dev.North, dev.South, f.data, list[0].connectionString(first), f.dnsZone, c.NameServer(), digFor(c.NameServer(), list[0].name, f.dnsZone))
+`, dev.North, dev.South, f.data, list[0].connectionString(ctl, first), f.dnsZone, c.NameServer(), ctl, digFor(c.NameServer(), list[0].name, f.dnsZone))
 	return err
 }
 
 // notAtLevel is the line about locations that were just made and could not be raised to the feature level of this program.
-func notAtLevel(err error) string {
-	return fmt.Sprintf("WARNING: the new locations are at an earlier feature level: %v; try: antipodectl cluster finalize", err)
+func notAtLevel(ctl string, err error) string {
+	return fmt.Sprintf("WARNING: the new locations are at an earlier feature level: %v; try: %s cluster finalize", err, ctl)
 }
 
 // devZone is the zone of the name server: nobody else has names under it (RFC 6761).

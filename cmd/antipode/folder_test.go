@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,7 +18,7 @@ func TestDataFolderIsClosedToOthers(t *testing.T) {
 		return info.Mode() & (os.ModePerm | os.ModeSticky)
 	}
 	use := func(dir string) os.FileMode {
-		f, err := openFolder(dir)
+		f, err := openFolder(dir, dataFlag)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		return mode(dir)
@@ -36,4 +37,42 @@ func TestDataFolderIsClosedToOthers(t *testing.T) {
 		require.NoError(t, os.Chown(dir, 1, 1))
 		require.Equal(t, os.FileMode(0o775), use(dir))
 	}
+}
+
+// A folder with somebody's files is refused with the name of one, and stays as it is, mode included; a folder of ours, and
+// one in which a start ended early, is taken.
+func TestForeignFolderIsRefused(t *testing.T) {
+	for name, entries := range map[string][]string{"notes.txt": {"LOCK", "notes.txt", "photos/"}, "photos": {"photos/"}} {
+		dir := t.TempDir()
+		require.NoError(t, os.Chmod(dir, 0o755))
+		for _, e := range entries {
+			if filepath.Base(e)+"/" == e {
+				require.NoError(t, os.Mkdir(filepath.Join(dir, e), 0o755))
+			} else {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, e), nil, 0o644))
+			}
+		}
+		err := runDev(io.Discard, devFlags{portBase: 25300, data: dir, host: "127.0.0.1", zones: []string{"localhost"}, dnsZone: devZone})
+		require.EqualError(t, err, "the folder "+dir+" is no data folder of antipode: it has "+name+"; choose an empty or a new folder with --data")
+		info, err := os.Stat(dir)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o755), info.Mode().Perm())
+		require.NoFileExists(t, filepath.Join(dir, "VERSION"))
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"LOCK", newPrefix + "1", "lost+found"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	require.NoError(t, checkOwn(dir))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "VERSION"), []byte(dataFormat), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "admin-token"), nil, 0o600))
+	require.NoError(t, checkOwn(dir))
+	require.NoError(t, checkOwn(filepath.Join(dir, "none")))
+}
+
+// The advice names what chooses the folder, and the right that is missing only where one is.
+func TestOtherFolder(t *testing.T) {
+	_, err := openFolder("/dev/null/data", dataField)
+	require.ErrorContains(t, err, "not a directory; choose another with the field data of the configuration")
+	require.Regexp(t, `^give the user with the id \d+ the right to write there, or choose another with --data$`, otherFolder(os.ErrPermission, dataFlag))
 }

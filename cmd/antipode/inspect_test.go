@@ -18,7 +18,7 @@ import (
 // stopped one, and ends with an error where something is damaged.
 func TestInspect(t *testing.T) {
 	dir := t.TempDir()
-	used, err := openFolder(dir)
+	used, err := openFolder(dir, dataFlag)
 	require.NoError(t, err)
 	for _, id := range []geo.NodeID{1, 2} {
 		n, err := node.Open(node.Options{

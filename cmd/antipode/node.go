@@ -36,7 +36,7 @@ func runNode(out io.Writer, f processFlags) error {
 		return err
 	}
 	tuneNode()
-	folder, err := openFolder(c.Data)
+	folder, err := openFolder(c.Data, dataField)
 	if err != nil {
 		return err
 	}

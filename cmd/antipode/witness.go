@@ -33,7 +33,7 @@ func runWitness(out io.Writer, f processFlags) error {
 	if err != nil {
 		return err
 	}
-	folder, err := openFolder(c.Data)
+	folder, err := openFolder(c.Data, dataField)
 	if err != nil {
 		return err
 	}

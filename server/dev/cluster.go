@@ -83,6 +83,8 @@ type ClusterOptions struct {
 	Notices notices.Options
 	// adjust lets tests change the options of a location. Nil changes nothing.
 	adjust func(*location.Options)
+	// free returns the free bytes of the disk of a folder. Nil means freeBytes.
+	free func(dir string) (uint64, error)
 	// end lets tests choose how a location is called by the other. Nil means direct.
 	end func(*location.Location) pair.End
 }
@@ -136,16 +138,23 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if o.end == nil {
 		o.end = direct
 	}
+	if o.free == nil {
+		o.free = freeBytes
+	}
 	if err := membership.Claim(vfs.Default, o.Dir, membership.Owner{Kind: membership.Dev}); err != nil {
 		return nil, err
 	}
+	made, err := isNew(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDisk(o, made); err != nil {
+		return nil, err
+	}
 	c := &Cluster{
-		o: o, clock: clock.System{}, link: link.New(), shared: state.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),
+		o: o, made: made, clock: clock.System{}, link: link.New(), shared: state.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),
 		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, servers: map[geo.Location]*location.Server{},
 		gateway: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
-	}
-	if c.made, err = isNew(o.Dir); err != nil {
-		return nil, err
 	}
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {

@@ -81,7 +81,7 @@ func Open(ls []Listener, ports string, log *slog.Logger) (*Server, error) {
 			for _, o := range open {
 				err = errors.Join(err, o.Close())
 			}
-			return nil, fmt.Errorf("cannot listen on %s (%s): %w; stop what uses the port, or choose others with %s", l.Addr, l.What, err, ports)
+			return nil, fmt.Errorf("cannot listen on %s (%s): %w; %s", l.Addr, l.What, err, Remedy(err, ports))
 		}
 		if l.Unread != nil {
 			n = bareListener{n, l.Unread}

@@ -15,6 +15,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/metrics"
+	"antipode/server/listen"
 )
 
 // Options configures a Server. Push and Every may be zero.
@@ -82,7 +83,7 @@ func Start(o Options) (*Server, error) {
 		return nil, err
 	}
 	if s.server, err = dns.Listen(dns.ServerOptions{Addr: o.Addr, Zone: zone, View: s.view, Observer: observer, Logger: o.Logger}); err != nil {
-		return nil, fmt.Errorf("%w; stop what uses the port, or choose others with %s", err, o.Ports)
+		return nil, fmt.Errorf("%w; %s", err, listen.Remedy(err, o.Ports))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel

@@ -184,7 +184,7 @@ func (n *Node) openTransport(seed uint64) error {
 	c := n.o.Config
 	listener, err := net.Listen("tcp", c.Listen.Node)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s (listen.node): %w; stop what uses the port, or choose another", c.Listen.Node, err)
+		return fmt.Errorf("cannot listen on %s (listen.node): %w; %s", c.Listen.Node, err, listen.Remedy(err, "listen.node"))
 	}
 	addresses := map[geo.NodeID]string{}
 	for id, p := range n.peers {
