@@ -52,7 +52,8 @@ func TestForeignFolderIsRefused(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, e), nil, 0o644))
 			}
 		}
-		err := runDev(io.Discard, devFlags{portBase: 25300, data: dir, host: "127.0.0.1", zones: []string{"localhost"}, dnsZone: devZone})
+		// No machine has this address (RFC 5737): without the check the start would end there, and not wait.
+		err := runDev(io.Discard, devFlags{portBase: 25300, data: dir, host: "192.0.2.1", zones: []string{"localhost"}, dnsZone: devZone})
 		require.EqualError(t, err, "the folder "+dir+" is no data folder of antipode: it has "+name+"; choose an empty or a new folder with --data")
 		info, err := os.Stat(dir)
 		require.NoError(t, err)
