@@ -23,9 +23,6 @@ import (
 	"antipode/server/progress"
 )
 
-// portBaseDefault is where antipodectl looks for the admin port, 80 above.
-const portBaseDefault = 10000
-
 type clusterFlags struct {
 	dir      string
 	portBase int
