@@ -143,6 +143,7 @@ figures: ## all figures of docs/performance.md, 48 minutes and 45 GB: FIGURES=re
 package: ## dist/antipode_VERSION_ARCH.deb with units for systemd: VERSION=1.0.0, MAINTAINER='Name <address>'
 	mkdir -p $(DIST)/build
 	go build $(PACKAGE_FLAGS) -ldflags "-X main.version=$(VERSION)" -o $(DIST)/build/ ./cmd/antipode ./cmd/antipodectl
+	deploy/package/shell.sh $(DIST)/build antipode antipodectl
 	go build -C deploy/check -o $(abspath $(DIST))/build/nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm
 	VERSION=$(VERSION) MAINTAINER='$(MAINTAINER)' DIST=$(abspath $(DIST)) ARCH=$$(go env GOARCH) $(abspath $(DIST))/build/nfpm package \
 		--config deploy/package/nfpm.yaml --packager deb --target $(abspath $(DIST))/

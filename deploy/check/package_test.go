@@ -91,6 +91,7 @@ func TestPackage(t *testing.T) {
 	unpacked := t.TempDir()
 	run(t, "dpkg-deb", "-x", deb, unpacked)
 	requireShipped(t, unpacked)
+	requireManual(t, unpacked)
 	require.Equal(t, packageMaintainer, strings.TrimSpace(run(t, "dpkg-deb", "-f", deb, "Maintainer")))
 	control := t.TempDir()
 	run(t, "dpkg-deb", "-e", deb, control)
@@ -144,7 +145,8 @@ func TestPackage(t *testing.T) {
 	require.NoDirExists(t, s.at("var/lib/antipode"))
 }
 
-// packagedFiles are the files of the package with modes and owners, without folders and the documents of documents.
+// packagedFiles are the files of the package with modes and owners, without folders, the documents of documents,
+// and manual pages.
 var packagedFiles = []string{
 	"-rw-r--r-- root/root ./etc/default/antipode",
 	"-rw-r--r-- root/root ./usr/lib/systemd/system/antipode-dns.service",
@@ -153,17 +155,23 @@ var packagedFiles = []string{
 	"-rw-r--r-- root/root ./usr/lib/systemd/system/antipode-witness.service",
 	"-rw-r--r-- root/root ./usr/lib/sysusers.d/antipode.conf",
 	"-rw-r--r-- root/root ./usr/lib/tmpfiles.d/antipode.conf",
+	"-rw-r--r-- root/root ./usr/share/bash-completion/completions/antipode",
+	"-rw-r--r-- root/root ./usr/share/bash-completion/completions/antipodectl",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/copyright",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/examples/dns.yaml",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/examples/gateway.yaml",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/examples/north-1.yaml",
 	"-rw-r--r-- root/root ./usr/share/doc/antipode/examples/witness.yaml",
+	"-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/antipode.fish",
+	"-rw-r--r-- root/root ./usr/share/fish/vendor_completions.d/antipodectl.fish",
+	"-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_antipode",
+	"-rw-r--r-- root/root ./usr/share/zsh/vendor-completions/_antipodectl",
 	"-rwxr-xr-x root/root ./usr/bin/antipode",
 	"-rwxr-xr-x root/root ./usr/bin/antipodectl",
 }
 
 // shippedDocument matches a document, which requireShipped checks: there are more than a hundred.
-var shippedDocument = regexp.MustCompile(`^-rw-r--r-- root/root \./` + shippedAt + `/(docs/|deploy/|README\.md$)`)
+var shippedDocument = regexp.MustCompile(`^-rw-r--r-- root/root \./` + shippedAt + `/(docs/|deploy/|README\.md$)|^-rw-r--r-- root/root \./usr/share/man/man1/[a-z-]+\.1\.gz$`)
 
 // listed are the lines of dpkg-deb -c for files other than documents, without sizes and times.
 func listed(text string) (out []string) {

@@ -80,3 +80,24 @@ func requireShipped(t *testing.T, dir string) {
 	require.Equal(t, textOf(t, filepath.Join(root, "LICENSE")), textOf(t, at("copyright")))
 	require.Contains(t, textOf(t, at("copyright")), "Version 2.0, January 2004")
 }
+
+// requireManual checks that there is a manual page for each command of both programs, in a folder into which the package
+// was unpacked, and that a shell can read the completions.
+func requireManual(t *testing.T, dir string) {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(dir, "usr/share/man/man1/*.gz"))
+	require.NoError(t, err)
+	require.Greater(t, len(pages), 70)
+	for page, has := range map[string]string{
+		"antipode.1.gz": "antipode-cluster", "antipode-cluster-start.1.gz": "--witness", "antipodectl.1.gz": "antipodectl-check",
+		"antipodectl-failover-planned.1.gz": "antipodectl " + packageVersion,
+	} {
+		text := run(t, "zcat", filepath.Join(dir, "usr/share/man/man1", page))
+		require.Contains(t, text, has, page)
+	}
+	for _, program := range []string{"antipode", "antipodectl"} {
+		file := filepath.Join(dir, "usr/share/bash-completion/completions", program)
+		run(t, "bash", "-n", file)
+		require.Contains(t, textOf(t, file), "__complete")
+	}
+}
