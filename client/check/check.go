@@ -66,7 +66,8 @@ type findings struct {
 }
 
 func (f *findings) add(s Severity, next, what string, args ...any) {
-	f.list = append(f.list, Finding{s, fmt.Sprintf(what, args...), next})
+	// Errors of several nodes are lines of one text.
+	f.list = append(f.list, Finding{s, strings.Join(strings.Fields(fmt.Sprintf(what, args...)), " "), next})
 }
 
 // Down reports whether no node of a location serves, as far as the status shows.
@@ -134,15 +135,22 @@ func (f *findings) nodes(l admin.Location) {
 	if len(away) > 0 {
 		f.add(Warning, "docs/runbooks/target-down.md", "%s: %d of %d nodes do not answer: %s", l.Name, len(away), len(l.Nodes), strings.Join(away, ", "))
 	}
-	if len(full) > 0 {
-		severity := Warning
-		if 2*len(full) > len(l.Nodes) {
-			severity = Critical
+	// Most nodes of a location make a quorum: then it takes no writes at all.
+	severity := func(of []string) Severity {
+		if 2*len(of) > len(l.Nodes) {
+			return Critical
 		}
-		f.add(severity, "docs/runbooks/disk-nearly-full.md", "%s: the disk is full of %s: no writes there; reads go on", l.Name, strings.Join(full, ", "))
+		return Warning
+	}
+	if len(full) > 0 {
+		into := ""
+		if l.Peer != "" { // One full disk closes the stream, which has a copy on each node.
+			into = fmt.Sprintf("; nothing is replicated from %s", l.Peer)
+		}
+		f.add(severity(full), "docs/runbooks/disk-nearly-full.md", "%s: the disk is full of %s: no writes there; reads go on%s", l.Name, strings.Join(full, ", "), into)
 	}
 	if len(off) > 0 {
-		f.add(Warning, "docs/runbooks/clock-skew.md", "%s: a clock is not believed, so the node leads no writes: %s", l.Name, strings.Join(off, "; "))
+		f.add(severity(off), "docs/runbooks/clock-skew.md", "%s: a clock is not believed, so the node leads no writes: %s", l.Name, strings.Join(off, "; "))
 	}
 }
 
@@ -249,9 +257,9 @@ var reasons = []struct { //nolint:gochecknoglobals // A table.
 	reason, what, next string
 	severity           Severity
 }{
-	{"forked", "both locations hold different changes under the same numbers", "antipodectl fork list", Critical},
-	{"lost", "the secondary has lost changes that it had", "antipodectl fork list", Critical},
-	{"poison", "a change cannot be read", "antipodectl fork list", Critical},
+	{"forked", "both locations hold different changes under the same numbers", "docs/runbooks/fork.md", Critical},
+	{"lost", "the secondary has lost changes that it had", "docs/runbooks/fork.md", Critical},
+	{"poison", "a change cannot be read", "docs/runbooks/fork.md", Critical},
 	{"behind-outbox", "changes were dropped from the outbox: the copy must be made again", "docs/runbooks/outbox-budget.md", Critical},
 	{"version", "the secondary runs an earlier version: upgrade it", "docs/upgrade.md", Warning},
 	{"clock", "times of the primary are ahead of the clocks of the secondary", "docs/runbooks/clock-skew.md", Warning},

@@ -98,6 +98,12 @@ func TestStatus(t *testing.T) {
 		"two disks are full": {func(s *admin.Status) {
 			s.Locations[1].Nodes[1].DiskFull, s.Locations[1].Nodes[2].DiskFull = true, true
 		}, []Finding{{Critical, "south: the disk is full of south-2, south-3: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"}}},
+		"a disk of a pair is full": {func(s *admin.Status) { s.Locations[1].Peer, s.Locations[1].Nodes[1].DiskFull = "north", true }, []Finding{
+			{Warning, "south: the disk is full of south-2: no writes there; reads go on; nothing is replicated from north", "docs/runbooks/disk-nearly-full.md"},
+		}},
+		"two clocks are off": {func(s *admin.Status) {
+			s.Locations[0].Nodes[0].ClockOff, s.Locations[0].Nodes[1].ClockOff = "it leapt", "it leapt, too"
+		}, []Finding{{Critical, "north: a clock is not believed, so the node leads no writes: north-1 (it leapt); north-2 (it leapt, too)", "docs/runbooks/clock-skew.md"}}},
 		"a clock is off": {func(s *admin.Status) { s.Locations[0].Nodes[0].ClockOff = "its clock is 10m0s ahead of that of node 2" }, []Finding{
 			{Warning, "north: a clock is not believed, so the node leads no writes: north-1 (its clock is 10m0s ahead of that of node 2)", "docs/runbooks/clock-skew.md"},
 		}},
@@ -118,6 +124,11 @@ func TestStatus(t *testing.T) {
 		"the other location does not answer": {func(s *admin.Status) { s.Locations[0].Epochs = &admin.Epochs{Waiting: "timeout"} }, []Finding{
 			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (timeout)", "docs/runbooks/epochs-unconfirmed.md"},
 		}},
+		"the other location does not answer, by several lines": {func(s *admin.Status) {
+			s.Locations[0].Epochs = &admin.Epochs{Waiting: "south-1: timeout\nsouth-2: timeout"}
+		}, []Finding{
+			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (south-1: timeout south-2: timeout)", "docs/runbooks/epochs-unconfirmed.md"},
+		}},
 		"a lease goes on": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
 		}, []Finding{{Warning, "the witness does not answer (timeout); north: a lease still holds", "docs/runbooks/witness.md"}}},
@@ -133,7 +144,7 @@ func TestStatus(t *testing.T) {
 			}
 			stands(s, 6, "not-heard")
 		}, []Finding{
-			{Critical, "6 accounts without a Last Sync Time: both locations hold different changes under the same numbers: acct0, acct1, acct2, acct3, acct4 and 1 more", "antipodectl fork list"},
+			{Critical, "6 accounts without a Last Sync Time: both locations hold different changes under the same numbers: acct0, acct1, acct2, acct3, acct4 and 1 more", "docs/runbooks/fork.md"},
 			{Warning, "1 account without a Last Sync Time: the secondary has not heard of all ranges of the primary: acct6", "antipodectl why acct6"},
 		}},
 		"a reason of a later server": {func(s *admin.Status) { stands(s, 3, "tides") }, []Finding{

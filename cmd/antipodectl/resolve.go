@@ -76,19 +76,49 @@ func (t *tool) resolveForks(ctx context.Context, of string, keep geo.Location) (
 		return out, command.Wrong(fmt.Errorf("no stream of %q is forked or lost at its source: antipodectl fork list shows them", of))
 	}
 	slices.SortFunc(found, func(x, y admin.Fork) int { return cmp.Compare(x.Stream, y.Stream) })
-	var refused []error
+	var refused refusals
 	for _, f := range found { // One that is refused does not hold up the others.
 		r, err := t.client.Resolve(ctx, f.Location, admin.ResolveFork{StreamName: f.Name(), Keep: keep})
 		if err != nil {
-			refused = append(refused, err)
+			refused.add(f.Stream, err)
 			continue
 		}
 		out.Resolved = append(out.Resolved, r)
 	}
-	if len(refused) > 0 && len(out.Resolved) > 0 {
-		return out, fmt.Errorf("%d of %d streams are settling, the others are not: %w", len(out.Resolved), len(found), errors.Join(refused...))
+	if err = refused.err(); err != nil && len(out.Resolved) > 0 {
+		return out, fmt.Errorf("%d of %d streams are settling, the others are not: %w", len(out.Resolved), len(found), err)
 	}
-	return out, errors.Join(refused...)
+	return out, err
+}
+
+// refusals are the errors of streams, where those that differ only in the stream are one: an account has up to 128.
+type refusals struct {
+	first []error
+	more  map[string]int // by the error without the stream's name
+	keys  []string
+}
+
+func (r *refusals) add(stream string, err error) {
+	key := strings.ReplaceAll(err.Error(), stream, "")
+	if slices.Contains(r.keys, key) {
+		r.more[key]++
+		return
+	}
+	if r.more == nil {
+		r.more = map[string]int{}
+	}
+	r.first, r.keys = append(r.first, err), append(r.keys, key)
+}
+
+func (r *refusals) err() error {
+	var all []error
+	for i, err := range r.first {
+		if n := r.more[r.keys[i]]; n > 0 {
+			err = fmt.Errorf("%w (and %d more streams)", err, n)
+		}
+		all = append(all, err)
+	}
+	return errors.Join(all...)
 }
 
 func writeResolved(w io.Writer, r resolution) {

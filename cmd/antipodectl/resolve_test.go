@@ -10,6 +10,7 @@ import (
 
 	"antipode/client/admin"
 	"antipode/client/command"
+	"antipode/geo"
 )
 
 // R16: of several streams one may be refused: the others are settled, and the command fails and says how many are.
@@ -51,4 +52,34 @@ func TestR16ForkResolveOfSome(t *testing.T) {
 	code, _, errOut = ctl(srv.URL, "fork", "resolve", "nobody", "--keep", "south")
 	require.Equal(t, command.Failed, code)
 	require.Contains(t, errOut, "location south does not answer")
+}
+
+// Streams of an account that are refused for one reason are one message: there may be 128.
+func TestForkResolveRefusedAlike(t *testing.T) {
+	list := admin.Forks{}
+	for _, at := range []admin.StreamName{{Range: 4}, {Range: 4, Lane: 1}, {Range: 1}, {Range: 4, Lane: 2}} {
+		f := admin.Fork{
+			Account: "a", Epoch: admin.Epoch{Number: 1, Location: "north"}, Range: at.Range, Lane: at.Lane,
+			Location: "north", Side: admin.SideSource, Reason: "lost",
+		}
+		f.Stream = f.Name().String()
+		list.Forks = append(list.Forks, f)
+	}
+	why := map[geo.RangeID]string{1: "it is of the catalog", 4: "it is lost"}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/forks", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(list) })
+	mux.HandleFunc("POST /v1/locations/north/forks/resolve", func(w http.ResponseWriter, r *http.Request) {
+		var q admin.ResolveFork
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{
+			Code: admin.CodeKeepPrimary, Message: "could not resolve " + q.String() + ": " + why[q.Range],
+		}})
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	code, _, errOut := ctl(srv.URL, "fork", "resolve", "a", "--keep", "south")
+	require.Equal(t, command.Failed, code)
+	require.Equal(t, "antipodectl: could not resolve a/1@north/r1/l0: it is of the catalog "+
+		"could not resolve a/1@north/r4/l0: it is lost (and 2 more streams)\n", errOut)
 }
