@@ -2,6 +2,7 @@ package skew
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"antipode/geo"
@@ -179,7 +180,12 @@ func (t *Table) Why() string {
 	}
 	t.mu.Unlock()
 	if leapt <= 0 || alone {
-		return Describe(t.Offsets())
+		offsets := t.Offsets()
+		apart := func(o Offset) bool { return o.Ahead.Abs() > geo.ClockOffMax }
+		if leapt <= 0 && len(offsets) > 0 && !slices.ContainsFunc(offsets, apart) {
+			return "its clock is not proven yet by those of a quorum"
+		}
+		return Describe(offsets)
 	}
 	return fmt.Sprintf("its clock leapt ahead by %s, or those of the other location are slow by that: set right what is wrong", leapt.Round(10*time.Millisecond))
 }
