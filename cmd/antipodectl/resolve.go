@@ -44,7 +44,8 @@ to one for the primary, which then holds for what is left.
 
 A fork of the catalog is refused: antipodectl failover unplanned keeps most, since the secondary
 becomes the primary with all that it has. antipodectl account rebuild makes the copy again, and
-moves what only the secondary has to its lost-and-found.`,
+moves what only the secondary has to its lost-and-found. Where a stream of the catalog is lost,
+rebuild before the other streams are resolved, and do not fail over.`,
 		Example: `  antipodectl fork list
   antipodectl fork resolve pictures --keep northcentralus
   antipodectl fork found list southcentralus`,

@@ -13,6 +13,7 @@ import (
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/server/location"
+	"antipode/stamp/change"
 	"antipode/stats"
 )
 
@@ -183,4 +184,25 @@ func TestR16LossOfThePrimaryIsResolved(t *testing.T) {
 	eventually(t, "the account of the other direction is live", func() bool {
 		return tableStats(c, North, "southacct").Status == stats.Live
 	})
+}
+
+// R16: no stream of the catalog is settled. For one that is forked a failover keeps most; where the secondary lost what it had
+// acknowledged that would lose it for clients too, and is not named.
+func TestR16CatalogIsNotSettled(t *testing.T) {
+	t.Parallel()
+	c, st, _ := oneStream(t)
+	st.Range, st.Lane = geo.FirstRange(geo.Catalog), 0
+	refusal := func(why change.StopReason) string {
+		require.NoError(t, c.locations[South].Submit(t.Context(), st.Range, stopByHand{st, change.Stop{Reason: why}}))
+		name := wire.StreamName{Account: st.Account, Epoch: wire.EpochOf(st.Epoch), Range: st.Range, Lane: st.Lane}
+		_, err := adminClient(t, c).Resolve(t.Context(), North, wire.ResolveFork{StreamName: name, Keep: North})
+		var refused *wire.Error
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, wire.CodeStopKept, refused.Code)
+		return refused.Message
+	}
+	require.Contains(t, refusal(change.StopForked), "antipodectl failover unplanned")
+	lost := refusal(change.StopLost)
+	require.Contains(t, lost, "antipodectl account rebuild northacct makes its copy again")
+	require.NotContains(t, lost, "failover")
 }

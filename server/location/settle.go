@@ -51,9 +51,6 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeNoSecondary, fmt.Sprintf("the account is %s and has one copy", a.Redundancy))
 	case !a.MaySettle():
 		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeBusy, fmt.Sprintf("the operation %s of the account is under way", a.Operation.Kind))
-	case st.Range == l.o.Route.Catalog():
-		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept,
-			"a fork of the catalog may bring deleted containers back: antipodectl failover unplanned keeps what the secondary has; "+rebuildDeletes)
 	case q.Keep != a.Primary && q.Keep != a.Secondary:
 		return wire.ForkResolved{}, refused(http.StatusBadRequest, wire.CodeKeepOne, fmt.Sprintf(
 			"the side of %s or of %s can be kept, not that of %q", a.Primary, a.Secondary, q.Keep))
@@ -61,6 +58,9 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 	far, err := l.stoppedThere(ctx, st)
 	if err != nil {
 		return wire.ForkResolved{}, refused(http.StatusServiceUnavailable, wire.CodeOtherAway, fmt.Sprintf("%s does not answer: %v", l.o.Other, err))
+	}
+	if st.Range == l.o.Route.Catalog() {
+		return wire.ForkResolved{}, refused(http.StatusConflict, wire.CodeStopKept, whyNotCatalog(a, far.Stopped))
 	}
 	switch far.Stopped {
 	case change.StopLost.String():
@@ -94,6 +94,16 @@ func (l *Location) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.Fo
 
 // rebuildDeletes names the remedy that keeps less.
 const rebuildDeletes = "antipodectl account rebuild --force makes the copy again, and moves what only the secondary has to its lost-and-found"
+
+// whyNotCatalog says why a stream of the catalog is not settled. A secondary that lost what it had acknowledged must not
+// become the primary: then clients would lose it too.
+func whyNotCatalog(a *catalog.Account, stopped string) string {
+	if stopped == change.StopLost.String() {
+		return fmt.Sprintf("%s lost records of the catalog that it had acknowledged: antipodectl account rebuild %s makes its copy again from %s, which has them",
+			a.Secondary, a.Name, a.Primary)
+	}
+	return "a fork of the catalog may bring deleted containers back: antipodectl failover unplanned keeps what the secondary has; " + rebuildDeletes
+}
 
 func whyNotSettled(o ranges.SettleOutcome) string {
 	switch o {
