@@ -30,11 +30,21 @@ func Start(ctx context.Context, o Options) error {
 		return err
 	}
 	o.Dir = dir
-	members := o.plan()
-	if err := o.samePorts(members); err != nil {
+	if err := o.launchMissing(ctx); err != nil {
 		return err
 	}
-	if err := o.prepare(members); err != nil {
+	return o.awaitAll(ctx)
+}
+
+// launchMissing starts the processes that do not run. A start that is refused has written nothing: the next one is as before.
+func (o Options) launchMissing(ctx context.Context) error {
+	unlock, err := o.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	members := o.plan()
+	if err := o.samePorts(members); err != nil {
 		return err
 	}
 	retired, err := o.retired(members)
@@ -43,16 +53,17 @@ func Start(ctx context.Context, o Options) error {
 	}
 	for _, name := range retired {
 		if _, running, err := o.find(name); err != nil || running {
-			return errors.Join(fmt.Errorf("%s of an earlier version runs in %s: stop the cluster first with antipode cluster stop", name, o.Dir), err)
+			return errors.Join(fmt.Errorf(
+				"%s runs in %s and is no part of what is to start: stop the cluster first with antipode cluster stop --dir %[2]s", name, o.Dir), err)
 		}
 	}
 	if err := o.portsFree(ctx); err != nil {
 		return err
 	}
-	if err := o.launchAll(members); err != nil {
+	if err := o.prepare(members); err != nil {
 		return err
 	}
-	return o.awaitAll(ctx)
+	return o.launchAll(members)
 }
 
 // launchAll starts the processes that do not run.

@@ -49,7 +49,7 @@ func (o Options) someEnded(ctx context.Context) error {
 	return o.ended()
 }
 
-// ended returns Ended if processes that Start started have exited.
+// ended returns Ended if processes that Start started have exited, or were stopped.
 func (o Options) ended() error {
 	e := &Ended{Dir: o.Dir}
 	for _, m := range o.plan() {
@@ -59,7 +59,7 @@ func (o Options) ended() error {
 			return err
 		case running:
 			e.Running++
-		case p.pid != 0:
+		case p.pid != 0 || o.launched(m.name):
 			e.Processes = append(e.Processes, m.name)
 			e.Last = append(e.Last, o.lastWords(m.name, p))
 			e.Logs = append(e.Logs, o.log(m.name))
@@ -71,10 +71,19 @@ func (o Options) ended() error {
 	return e
 }
 
+// launched reports whether Start has ever launched a process, which its log shows: without a process file it was stopped since.
+func (o Options) launched(name string) bool {
+	_, err := os.Stat(o.log(name))
+	return err == nil
+}
+
 func (o Options) log(name string) string { return filepath.Join(o.folder(name), logFile) }
 
 // lastWords returns the line in which a process gives the error that ended it.
 func (o Options) lastWords(name string, p process) string {
+	if p.pid == 0 {
+		return "it was stopped meanwhile"
+	}
 	const tail, wordsMax = 16 << 10, 400
 	f, err := os.Open(o.log(name))
 	if err != nil {

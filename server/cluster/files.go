@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -31,6 +35,29 @@ const (
 	nodeValid = 5 * 365 * 24 * time.Hour
 )
 
+// lock waits until no other start is under way in the folder: each would start what the other one does, and the process files
+// would name only half of it.
+func (o Options) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return func() { _ = f.Close() }, nil // What is closed is unlocked.
+		}
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = clock.Wait(ctx, listenPause)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", o.Dir, err), f.Close())
+		}
+	}
+}
+
 // prepare writes the configurations, and the certificates that are missing.
 func (o Options) prepare(members []member) error {
 	authority, ca, err := o.authority()
@@ -53,17 +80,26 @@ func (o Options) prepare(members []member) error {
 			return err
 		}
 	}
-	for _, name := range []string{WitnessName, NamesName} { // What is left out now is not taken for a part of it later on.
-		if err := os.Remove(filepath.Join(o.folder(name), configFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
 	for _, m := range members {
 		text, err := yaml.Marshal(m.config)
 		if err != nil {
 			return err
 		}
 		if err := write(o.folder(m.name), file{configFile, text}); err != nil {
+			return err
+		}
+	}
+	return o.forget(members)
+}
+
+// forget removes the configurations of what is left out now, which would be taken for a part of the cluster later on. Last:
+// a start that fails before has not dropped the witness.
+func (o Options) forget(members []member) error {
+	for _, name := range []string{WitnessName, NamesName} {
+		if slices.ContainsFunc(members, func(m member) bool { return m.name == name }) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(o.folder(name), configFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

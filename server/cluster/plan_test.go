@@ -115,7 +115,7 @@ func TestRetired(t *testing.T) {
 	started, err := startOf(cmd.Process.Pid)
 	require.NoError(t, err)
 	require.NoError(t, write(o.folder("former"), file{pidFile, fmt.Appendf(nil, "%d %s\n", cmd.Process.Pid, started)}))
-	require.ErrorContains(t, Start(t.Context(), o), "former of an earlier version runs")
+	require.ErrorContains(t, Start(t.Context(), o), "former runs in "+o.Dir+" and is no part of what is to start")
 	require.NoError(t, Stop(t.Context(), o))
 	require.NoFileExists(t, filepath.Join(o.folder("former"), pidFile))
 	require.Error(t, cmd.Wait(), "it was ended by a signal")

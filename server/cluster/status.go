@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -63,17 +64,34 @@ func Existing(dir string) (Options, error) {
 	}
 	var witness config.Witness
 	var names config.DNS
-	if err = o.read(WitnessName, &witness); err == nil {
-		o.Witness, o.Lease = true, witness.Lease
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	uses, err := o.usesWitness()
+	if err != nil {
 		return o, err
 	}
-	if err = o.read(NamesName, &names); err == nil {
+	if err = o.read(WitnessName, &witness); err == nil && uses {
+		o.Witness, o.Lease = true, witness.Lease
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return o, err
+	}
+	if err = o.read(NamesName, &names); err == nil && slices.Contains(gateway.Zones, names.Zone) {
 		o.DNSZone = names.Zone
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return o, err
 	}
 	return o, nil
+}
+
+// usesWitness reports whether a node is configured with a witness. An earlier version left the witness's own
+// configuration in its folder as it was started without one.
+func (o Options) usesWitness() (uses bool, err error) {
+	for _, n := range o.nodeNames() {
+		var c config.Node
+		if err := o.read(n.name(), &c); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		uses = uses || c.Witness != (config.WitnessAddress{})
+	}
+	return uses, nil
 }
 
 // read reads the configuration of a process as it was written.
