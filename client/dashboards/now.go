@@ -8,10 +8,11 @@ func now() Row {
 	atGateways := failedShare("", `antipode_gateway_requests_total{status=~"5.."}`, `antipode_gateway_requests_total`)
 	return Row{"Now", []Panel{
 		number("Furthest behind", Seconds, `max by (location) (`+behind("antipode_last_sync_time_seconds")+`)`+
-			` or NaN * group by (location) (antipode_replication_unavailable{location=~"$location"})`+notKnown,
+			` or NaN * group by (location) (antipode_replication_unavailable{location=~"$location"})`+
+			` or NaN * `+missing+nothingToCopy+` or on () vector(NaN)`,
 			"{{location}}", 30,
 			"At each location the service of an account whose secondary is furthest behind, by Last Sync Time at the scrape. "+
-				"Not known: no service there has one, or nobody scrapes the location."),
+				"Not known: no service there has one, or nobody scrapes the location. 0 where no account has a secondary."),
 		number("Services unavailable", Count, `sum by (location) (max by (location, account, service, reason) `+
 			`(antipode_replication_unavailable{location=~"$location"}))`+atRest+notKnown, "{{location}}", 1,
 			"Services of accounts whose geo-replication stands: an operator looks at each."),
@@ -72,6 +73,9 @@ const (
 	unlessMissing = ` unless ` + missing
 	// atRest is zero for each location that runs: what is all right shows as zero, and what is not measured does not.
 	atRest = ` or 0 * (` + running + ` > 0)`
+	// nothingToCopy is one zero where locations run and nothing has a Last Sync Time, nor a reason for having none: no
+	// account has a secondary.
+	nothingToCopy = ` or on () 0 * group(` + running + ` > 0)`
 	// inSync is how many replicas of each range are in sync: none without a leader.
 	inSync = `sum by (location, range) (` +
 		`max by (location, range, node) (antipode_replica_in_sync{location=~"$location"}))` +

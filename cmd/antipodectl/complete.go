@@ -52,8 +52,8 @@ func argumentsOf(c *cobra.Command) (out []named) {
 		}
 		switch first, _, _ := strings.Cut(word, "|"); first {
 		case "NAME":
-			if out = append(out, anAccount); c.Name() == "create" {
-				out[0] = "" // That is a new one.
+			if out = append(out, anAccount); c.Name() == "create" || c.Name() == "free" {
+				out[0] = "" // That is a new one, or one whose creation never ended.
 			}
 		default:
 			out = append(out, named(first))

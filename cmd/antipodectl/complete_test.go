@@ -16,6 +16,7 @@ func TestComplete(t *testing.T) {
 		"account show ":               "abc ledger pictures",
 		"account show pictures ":      "",
 		"account create ":             "",
+		"account free ":               "",
 		"account create x --location": "northcentralus southcentralus",
 		"failover planned ":           "abc ledger pictures",
 		"why ":                        "abc ledger pictures",
