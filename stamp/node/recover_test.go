@@ -165,6 +165,27 @@ func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
 		s.submit(&from)
 		require.GreaterOrEqual(t, geo.Timestamp(from), before)
 	}
+
+	// A leader that leads again goes by its clock of then: its process remembers a term of before.
+	id := s.leader()
+	for _, to := range []geo.NodeID{id%3 + 1, id} {
+		before = geo.TimestampOf(time.Now().Add(geo.ClockOffMax))
+		require.Eventually(t, func() bool {
+			if s.leader() == to {
+				return true
+			}
+			if lead := s.leader(); lead != 0 {
+				require.NoError(t, s.Node(lead).Work(t.Context(), func() (refusal, failure error) {
+					s.Node(lead).Range(testRange).Replica().Transfer([]geo.NodeID{to})
+					return nil, nil
+				}))
+			}
+			return false
+		}, 2*electionWait, 10*time.Millisecond)
+		var from closesFrom
+		s.submit(&from)
+		require.GreaterOrEqual(t, geo.Timestamp(from), before)
+	}
 }
 
 // closesFrom is a command that reads from which closed time on a chain may begin.
