@@ -53,8 +53,8 @@ func alerting() Row {
 		steps("Processes that answer, by role", Count, `sum by (job) (up{job=~"antipode.*"})`, "{{job}}",
 			"Nodes are antipode, the others antipode-gateway, antipode-dns and antipode-witness."),
 		steps("Nodes that run, by location", Count, running+` or 0 * `+missing, "{{location}}",
-			"Processes that run the location. 0: it is stopped, or nobody scrapes it and a process of the other location "+
-				"names it."),
+			"Processes that run the location. 0: it is stopped, or nobody scrapes it and no process of the other location "+
+				"reaches its bus."),
 	}}
 }
 
@@ -62,10 +62,10 @@ const (
 	// running is how many processes run each location.
 	running = `sum by (location) (antipode_location_running{location=~"$location"})`
 	// missing has the locations that nothing is known of: no process that is scraped runs them, and one names them. The
-	// bus of the other location names it for as long as one location is scraped, so that a dead location does not fall out
-	// of the tiles with its series.
+	// processes of the other location do whose bus they cannot reach, so that a dead location does not fall out of the tiles
+	// with its series; one whose bus is reached is scraped by another Prometheus.
 	missing = `(group by (location) (antipode_location_running{location=~"$location"} or ` +
-		`label_join(group by (bus) (antipode_bus_connected{bus=~"$location"}), "location", "", "bus"))` +
+		`label_join(max by (bus) (antipode_bus_connected{bus=~"$location"}) == 0, "location", "", "bus"))` +
 		` unless ` + running + ` > 0)`
 	// notKnown is NaN for these locations, and for all in one if no location is scraped.
 	notKnown = ` or NaN * ` + missing + ` or on () vector(NaN)`

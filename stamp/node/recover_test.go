@@ -149,7 +149,7 @@ func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
 		require.NoError(t, s.Stop(id, true))
 	}
 	s.start(1)
-	before := geo.TimestampOf(time.Now().Add(geo.ClockOffMax))
+	before := geo.TimestampOf(time.Now().Add(2 * geo.ClockOffMax))
 	s.recover(false)
 	s.start(2)
 	s.start(3)
@@ -169,7 +169,7 @@ func TestR16RecoveryVoidsClosedTimes(t *testing.T) {
 	// A leader that leads again goes by its clock of then: its process remembers a term of before.
 	id := s.leader()
 	for _, to := range []geo.NodeID{id%3 + 1, id} {
-		before = geo.TimestampOf(time.Now().Add(geo.ClockOffMax))
+		before = geo.TimestampOf(time.Now().Add(2 * geo.ClockOffMax))
 		require.Eventually(t, func() bool {
 			if s.leader() == to {
 				return true
