@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,7 +57,8 @@ func (s *snapStamp) openBlobs() {
 
 // R4: while the data of a lost replica is removed, on a disk that is slow or stands, the node goes on in its other ranges. The
 // replica is neither the old one nor the new one: it is sent nothing, and its leader keeps the new id. A crash meanwhile
-// leaves it so, and the next start finishes it, but does not go on under that id. Neither the flush before it nor the change of the state holds the others.
+// leaves it so, and the next start finishes it, but does not go on under that id. Neither the flush before it nor the change
+// of the state holds the others.
 func TestWipeHoldsItsRangeAlone(t *testing.T) {
 	for name, flushes := range map[string]bool{"the tables come": false, "the memtable is flushed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +104,8 @@ func TestWipeHoldsItsRangeAlone(t *testing.T) {
 // A node that is closed while it removes the data of a replica waits for that. The next start cannot know whether its folder
 // was set back since, so the replica is rebuilt under a later id.
 func TestNodeIsClosedWhileItWipes(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), nil)
+	asked := &asked{Transport: memtransport.New(), lives: map[membership.Nonce]bool{}}
+	s := newSnapStamp(t, asked, nil)
 	s.write(0, 20, "a")
 	id := s.follower()
 	fs := s.gated(id, false)
@@ -120,6 +123,27 @@ func TestNodeIsClosedWhileItWipes(t *testing.T) {
 	s.same()
 	require.Greater(t, s.phase(id).Replica, next)
 	require.Equal(t, membership.Member, s.phase(id).Phase)
+	asked.mu.Lock()
+	defer asked.mu.Unlock()
+	require.Len(t, asked.lives, 2, "an answer to the first life must not pass for one to the second")
+}
+
+// asked collects by which nonces nodes ask which id was given last.
+type asked struct {
+	*memtransport.Transport
+	mu    sync.Mutex
+	lives map[membership.Nonce]bool
+}
+
+func (a *asked) Send(from, to geo.NodeID, batch []Envelope) {
+	a.mu.Lock()
+	for _, e := range batch {
+		if m, ok := e.Report.(membership.LossReport); ok && m.Replica == 0 {
+			a.lives[m.Nonce] = true
+		}
+	}
+	a.mu.Unlock()
+	a.Transport.Send(from, to, batch)
 }
 
 // recovering loses all replicas but that of a follower, id, and begins a recovery from it, which waits for the disk.
