@@ -27,6 +27,7 @@ const (
 	configFile   = "config.yaml"
 	logFile      = "log"
 	pidFile      = "pid"
+	processFile  = "process" // when that of pidFile was started, and how long its log was
 )
 
 // Lifetimes of certificates.

@@ -197,6 +197,9 @@ func TestOthersOfAFailedStartGoOn(t *testing.T) {
 	err := Start(t.Context(), o)
 	require.EqualError(t, err, "northcentralus-1 ended: no port ("+log+")\n"+
 		"the other 7 run; mend the cause and give the same command again, or end all with: antipode cluster stop --dir "+o.Dir)
+	pid, readErr := os.ReadFile(filepath.Join(o.folder(GatewayName), pidFile))
+	require.NoError(t, readErr)
+	require.Regexp(t, `^\d+\n$`, string(pid), "people give it to kill")
 	_, err = EnsureAccount(t.Context(), o, wire.NewAccount{Name: "photos"})
 	require.ErrorAs(t, err, new(*Ended))
 	as, err := Existing(o.Dir)

@@ -48,13 +48,16 @@ func (o Options) launch(m member) error {
 		return fmt.Errorf("start %s: %w", m.name, err)
 	}
 	started, err := startOf(cmd.Process.Pid)
+	keep := func(started string) error {
+		return write(dir, file{processFile, fmt.Appendf(nil, "%s %d\n", started, before.Size())}, file{pidFile, fmt.Appendf(nil, "%d\n", cmd.Process.Pid)})
+	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d %s %d\n", cmd.Process.Pid, started, before.Size()), 0o600)
+		err = keep(started)
 	}
 	switch {
 	case errors.Is(err, os.ErrProcessDone): // It ended before it was looked at: see Ended.
 		_ = cmd.Wait() // How is in its log.
-		return os.WriteFile(filepath.Join(dir, pidFile), fmt.Appendf(nil, "%d 0 %d\n", cmd.Process.Pid, before.Size()), 0o600)
+		return keep("0")
 	case err != nil:
 		return errors.Join(fmt.Errorf("start %s: %w", m.name, err), cmd.Process.Kill(), cmd.Wait())
 	}
@@ -76,10 +79,18 @@ func (o Options) find(name string) (p process, running bool, err error) {
 	if err != nil {
 		return p, false, err
 	}
-	if _, err := fmt.Sscan(string(text), &p.pid, &p.started); err != nil {
+	// The number alone: people give the file to kill. Earlier versions had the start there, too.
+	if n, _ := fmt.Sscan(string(text), &p.pid, &p.started, &p.logged); n == 1 {
+		text, err = os.ReadFile(filepath.Join(o.folder(name), processFile))
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &p.started, &p.logged)
+		}
+	} else if n == 0 {
+		err = errors.New("it has no number")
+	}
+	if err != nil {
 		return p, false, fmt.Errorf("%s does not name a process: %w; remove it when none runs", file, err)
 	}
-	_, _ = fmt.Sscan(string(text), new(int), new(string), &p.logged)
 	if !p.runs() {
 		return p, false, nil
 	}
