@@ -65,6 +65,8 @@ type op struct {
 	// moved then.
 	index uint64
 	then  int
+	// fenced means that the account had a copy, as the range's log has it, where it took effect: see checkConfirmed.
+	fenced bool
 	// lost means that it took effect and that the range was then recovered without it, or that its account's present
 	// primary does not have it: see forks.go. at is its commit time.
 	lost bool
@@ -352,6 +354,7 @@ func (h *history) tookOp(id int, partition string, index uint64, at geo.Timestam
 		h.fail(ErrGhost, "write %d at index %d", id, index)
 	}
 	o.index, o.then, o.partition, o.at = index, o.account.moved, partition, at
+	o.fenced = h.m.gates[o.account.name].Fenced()
 	if h.stray(o) {
 		o.lost = true
 		return
