@@ -26,8 +26,10 @@ import (
 //	    the frozen cursors are. This is the one commit point (R19)──>
 //	no promotion; the operation of the account is taken: see take.go
 //
-// A promotion that an operator ends, or that has not come to its commit in time, since a range does not answer or this
-// location was off, goes from any phase to
+// A promotion goes from any phase to thawing if an operator ends it, if it has not come to its commit in time, since a range
+// does not answer or this location was off, or if the stream brings a record of a later epoch of the primary, as of an
+// account that has become LRS there: the commit is out of the epoch in which the copy is frozen, so it cannot come any
+// more, and as long as the promotion is there, the primary waits for it, and its claim keeps clients from writing.
 //
 //	thawing ──the gates of all ranges open again in that epoch──> no promotion, unless it may have a claim:
 //	withdrawing ──the witness has forgotten the claim──> no promotion
@@ -236,6 +238,13 @@ func (d *Directory) promote(ctx context.Context, of promoting) (again time.Durat
 	a, p := of.account, of.promotion
 	if !ends(p) && !d.clock.Now().Before(p.Until.Time()) {
 		return d.thawFor(ctx, of, d.lateFor(of))
+	}
+	switch p.Phase {
+	case catalog.PromotionClaiming, catalog.PromotionApplying, catalog.PromotionFreezing:
+		if a.GeoEpoch() != p.GeoEpoch() { // The epoch of a record never goes back, so the commit cannot come.
+			why := fmt.Sprintf("its primary has changed the account to %s meanwhile, in epoch %s", a.Redundancy, a.GeoEpoch())
+			return d.thawFor(ctx, of, why)
+		}
 	}
 	switch p.Phase {
 	case catalog.PromotionClaiming:
