@@ -247,7 +247,9 @@ func (s *Sim) getFrom(m *member, a *account, q queues.Queue, limit int, timeout 
 		return errGone // The answer is lost.
 	}
 	for _, got := range ms {
-		s.checkHidden(a, got.ID, hidden{asked, timeout, forks, q, got.Visible})
+		s.checkHidden(a, got.ID, hidden{
+			asked: asked, timeout: timeout, forks: forks, q: q, until: got.Visible, got: got.DequeueCount,
+		})
 		a.got = append(a.got, gotten{q, got.ID, got.Receipt})
 		s.counts.QueueGot++
 	}

@@ -43,6 +43,33 @@ func TestGotTwice(t *testing.T) {
 	}
 }
 
+// Q2: the answers of two gets arrive in the other order than the gets were committed. Then the first get must have hidden
+// the message no longer than until the answer of the second one, which came before its own.
+func TestGotTwiceInTheOrderOfTheGets(t *testing.T) {
+	const timeout = 2 * time.Second
+	latest := 3*time.Second - timeout + 2*skewMax
+	for name, c := range map[string]struct {
+		asked time.Duration
+		want  error
+	}{
+		"the first hid it for longer":              {latest + 1, ErrGotTwice},
+		"the first hid it until the second got it": {latest, nil},
+	} {
+		s := newSim(Options{Seed: 1})
+		s.skewMax = skewMax
+		s.build([2]int{3, 3})
+		a := newAccount("acct", s.locations[0])
+		second := hidden{asked: 3 * time.Second, timeout: timeout, got: 2}
+		s.now = second.asked
+		s.checkHidden(a, queues.MessageID{1}, second)
+		s.now += 10 * time.Millisecond
+		s.checkHidden(a, queues.MessageID{1}, hidden{asked: c.asked, timeout: timeout, got: 1})
+		require.ErrorIs(t, s.err, c.want, name)
+		require.Equal(t, uint32(2), a.hidden[queues.MessageID{1}].got, "what the second get hides counts from now on: %s", name)
+		s.close()
+	}
+}
+
 // What a range keeps of the gets that it answered, when it is recovered with a loss, is still hidden: to get it again early breaks
 // the promise. A message of which the get is lost stands where it was before, and may be got again (Q2).
 func TestGotAgainAfterALoss(t *testing.T) {
