@@ -34,23 +34,23 @@ const (
 //     incarnation than the source's proves nothing: the source may have lost that one. Closed records
 //     compare the cursor.
 //   - Below it there is no hash to compare. A record of a later incarnation than the cursor's, or of a later time in
-//     the same one, cannot be below it in one history: the source lost what is applied here. Any other is taken for a
-//     repetition. If it is not, the source has replaced it since, with all that follows it; then the
-//     source's record at the cursor's number has another hash, and so has every record above: the
-//     chain finds it as soon as anything of the stream arrives, and a closed record's head does if
-//     nothing does.
+//     the same one, cannot be below it in one history: the source lost what is applied here, or the record itself (see
+//     doubted). Any other is taken for a repetition. If it is not, the source has replaced it since, with all that
+//     follows it; then the source's record at the cursor's number has another hash, and so has every record above: the
+//     chain finds it as soon as anything of the stream arrives, and a closed record's head does if nothing does.
 //   - Above it, a record of an earlier incarnation than the cursor's is of a history that ended. One of an
 //     earlier incarnation than the source's, which the source may have lost, is taken once a closed
 //     record of that one names it or a later one. Until then it counts as missing, and is pulled.
 //   - The record that follows must fit the hash, must not be at or before a time up to which the source
 //     named all it had (nothing may follow there, R6), and must be the one that a closed record named
-//     under its number.
+//     under its number. One that does not fit the hash is a fork, unless the source lost that record: see doubted.
 func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) Relation {
 	old := rec.Incarnation < at.Incarnation
 	switch next := at.Applied.Seq + 1; {
 	case rec.Seq < at.Applied.Seq:
-		if rec.Incarnation > at.Incarnation || rec.Incarnation == at.Incarnation && at.Time > 0 && rec.CommitTime > at.Time {
-			return Forked
+		later := rec.Incarnation == at.Incarnation && at.Time > 0 && rec.CommitTime > at.Time
+		if later || rec.Incarnation > at.Incarnation {
+			return doubted(k, at, rec, Repeated)
 		}
 		return Repeated
 	case rec.Seq == at.Applied.Seq && hash == at.Applied.Hash:
@@ -62,7 +62,7 @@ func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) R
 	case rec.Seq > next:
 		return Missing
 	case !at.Applied.Precedes(rec.Seq, rec.Prev):
-		return Forked
+		return doubted(k, at, rec, Missing)
 	}
 	if rec.CommitTime <= bound(k, at, rec.Incarnation) || replaced(k, at, rec.Seq, hash) {
 		if rec.Incarnation < k.Incarnation {
@@ -74,6 +74,27 @@ func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) R
 		return Missing
 	}
 	return Next
+}
+
+// doubted returns the relation of a record that cannot be in one history with the cursor, and is not of an earlier
+// incarnation. The source lost one of the two. It may have lost the record if both are of one incarnation before the
+// source's: a recovery also commits what its survivor alone had held, in the place of other records that the range had
+// committed. Closed records of the source's incarnation decide:
+//
+//   - Before the first one nothing is decided, and the stream has no sync time. meanwhile is what the record counts as.
+//   - A stream that has a sync time has reached a head that one named. So the cursor's record is the source's.
+//   - A stream that has not reached such a head is taken to have forked. That is wrong if the record is a late copy of
+//     what the source lost, but the source's own record would look the same.
+func doubted(k Known, at *change.Cursor, rec *change.Record, meanwhile Relation) Relation {
+	switch {
+	case rec.Incarnation > at.Incarnation || rec.Incarnation == k.Incarnation:
+		return Forked
+	case k.Closed == 0:
+		return meanwhile
+	case len(at.Pairs) == 0 || at.Sync > 0:
+		return Void
+	}
+	return Forked
 }
 
 // named reports whether a closed record of the source's incarnation named a head that is not below a
