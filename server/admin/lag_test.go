@@ -157,20 +157,20 @@ func TestR17LagAfterRebuild(t *testing.T) {
 		streams[i].Ended = true
 	}
 	b := backends(t, north, south)["here"]
-	lag := func() (records uint64, streams int) {
+	lag := func() (records *uint64, streams int) {
 		got, err := b.Lag(t.Context(), "photos", wire.LagQuery{Service: "table"}, "")
 		require.NoError(t, err)
-		return *got.Services[0].LagRecords, len(got.Streams)
+		return got.Services[0].LagRecords, len(got.Streams)
 	}
 	records, count := lag()
-	require.EqualValues(t, 4, records)
+	require.Nil(t, records, "the rows of the new copy have no numbers yet")
 	require.Equal(t, 3, count)
 	south.flow.Account.Epoch = next
 	records, count = lag()
-	require.EqualValues(t, 2, records, "it still has a cursor of one")
+	require.EqualValues(t, 2, *records, "it still has a cursor of one")
 	require.Equal(t, 2, count)
 	south.flow.Ranges[1].Receiver.Streams = nil
 	records, count = lag()
-	require.Zero(t, records)
+	require.Zero(t, *records)
 	require.Equal(t, 1, count)
 }
