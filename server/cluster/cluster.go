@@ -281,7 +281,10 @@ func (o Options) await(ctx context.Context, name, addr string) error {
 			return nil
 		}
 		if _, running, err := o.find(name); err != nil || !running {
-			return errors.Join(err, o.someEnded(ctx))
+			if err = errors.Join(err, o.someEnded(ctx)); err != nil {
+				return err
+			}
+			continue // Another start has started it again.
 		}
 		if o.OnWait != nil {
 			o.OnWait(name + " does not listen yet")
