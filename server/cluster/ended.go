@@ -16,8 +16,8 @@ import (
 // Ended is the error of processes that have exited by themselves. The others go on: a location serves with two of its
 // nodes.
 type Ended struct {
-	// Processes are their names, Last the last words of each, and Logs where the rest is.
-	Processes, Last, Logs []string
+	// Processes are those, with their last words.
+	Processes []Process
 	// Running is how many others run.
 	Running int
 	// Dir is the folder of the cluster.
@@ -27,8 +27,8 @@ type Ended struct {
 // Error is a line for each process, and what to do.
 func (e *Ended) Error() string {
 	var b strings.Builder
-	for i, name := range e.Processes {
-		_, _ = fmt.Fprintf(&b, "%s ended: %s (%s)\n", name, e.Last[i], e.Logs[i])
+	for _, p := range e.Processes {
+		_, _ = fmt.Fprintf(&b, "%s ended: %s (%s)\n", p.Name, p.Why, p.Log)
 	}
 	others := "none runs"
 	if e.Running > 0 {
@@ -60,9 +60,7 @@ func (o Options) ended() error {
 		case running:
 			e.Running++
 		case p.pid != 0 || o.launched(m.name):
-			e.Processes = append(e.Processes, m.name)
-			e.Last = append(e.Last, o.lastWords(m.name, p))
-			e.Logs = append(e.Logs, o.log(m.name))
+			e.Processes = append(e.Processes, Process{Name: m.name, State: Exited, Why: o.lastWords(m.name, p), Log: o.log(m.name)})
 		}
 	}
 	if len(e.Processes) == 0 {
