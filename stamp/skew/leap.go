@@ -13,7 +13,8 @@ import (
 // in its hardware clock. They agree with each other then, and what they stamp in the future is a lower bound of all later
 // times, at both locations (R6). So a node gives times by its wall clock only while it believes it:
 //
-//	new        just started. It asks its peers and the other location, and believes its clock after startWait
+//	new        just started. It asks its peers and the other location, and believes its clock after startWait, unless it
+//	           leapt since its first reading
 //	believed   while it advances with the monotonic clock
 //	proven     believed for provenAfter, or as soon as the clock of a node agrees whose clock is proven
 //	leapt      ahead of what was believed by more than geo.ClockOffMax. A proven clock that agrees ends it; if the
@@ -41,6 +42,8 @@ const (
 type belief struct {
 	// base is what the wall clock showed at the monotonic time 0 when it was last believed, zero for one that is new.
 	base time.Time
+	// first is what it showed at that time by the first reading.
+	first time.Time
 	// leapt is how far it is ahead of that, by more than geo.ClockOffMax; 0 while it is believed.
 	leapt  time.Duration
 	proven bool
@@ -84,14 +87,16 @@ func (t *Table) own(r Reading) Own {
 func (t *Table) weigh() {
 	b, ran := &t.belief, t.running.Time()
 	if !b.began {
-		b.began, b.since = true, ran
+		b.began, b.since, b.first = true, ran, t.base
 	}
 	leapt := ahead(t.base, b.base)
 	switch {
 	case !t.paired || plantedbugs.Planted(plantedbugs.LeapUnchecked):
 		t.believe(true)
 	case b.base.IsZero():
-		if ran-b.since >= startWait {
+		if sinceFirst := ahead(t.base, b.first); sinceFirst > geo.ClockOffMax+t.baseErr {
+			t.distrust(sinceFirst)
+		} else if ran-b.since >= startWait {
 			t.believe(false)
 		}
 	case leapt.Abs() <= geo.ClockOffMax+t.baseErr:

@@ -299,6 +299,30 @@ func TestR6StartedWrongWhileCutOff(t *testing.T) {
 	s.all(Agreed)
 }
 
+// R6: a clock that leaps while its node has just started is not believed for that; one that was slow as it started, and is
+// set right, is believed once the clock of the other location agrees and is proven.
+func TestR6LeapsAsItStarts(t *testing.T) {
+	s := newSites(t)
+	s.down = true
+	s.run(startWait / 2)
+	s.leap(time.Hour)
+	s.run(2 * startWait)
+	s.all(Off)
+	require.Equal(t, time.Hour, s.tables[1].Own().Leapt.Round(time.Minute))
+	s.leap(0)
+	s.run(time.Second)
+	s.all(Agreed)
+
+	s = newSites(t)
+	s.leap(-50 * 365 * 24 * time.Hour)
+	s.run(startWait / 5)
+	s.leap(0)
+	s.run(startWait)
+	s.all(Off)
+	s.run(provenAfter)
+	s.all(Agreed)
+}
+
 // R6: two locations that start together believe clocks that agree at once, and do not wait for startWait.
 func TestR6BothStart(t *testing.T) {
 	s := newSites(t)
