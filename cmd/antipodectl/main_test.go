@@ -237,7 +237,7 @@ func ctl(url string, args ...string) (code command.Code, out, errOut string) {
 	}
 	c := newTool(env, &o, &e)
 	c.now = func() time.Time { return time.Date(2026, 11, 21, 15, 4, 6, 0, time.UTC) }
-	code = c.run(context.Background(), args)
+	code = c.run(context.Background(), append([]string{}, args...)) // Cobra takes the arguments of the test for nil.
 	return code, o.String(), e.String()
 }
 
@@ -391,7 +391,7 @@ func TestNodeAlarms(t *testing.T) {
 	require.Contains(t, write(map[string]uint64{"gap": 2}, admin.Node{Name: "north-1", State: admin.Failed, OutOfService: "its disk: replace it"},
 		admin.Node{Name: "north-2", State: admin.Unreachable}, admin.Node{Name: "north-3", State: admin.Failed}), `alarms   nodes that do not serve 3, gap 2
 ALARM    north-1 is out of service: its disk: replace it
-ALARM    north-2 does not answer: see whether its process runs and can be reached; the end of its log says why it stopped
+ALARM    north-2 does not answer: see its process, and its log
 ALARM    north-3 is out of service: its log says why
 `)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"antipode/client/admin"
 	"antipode/client/check"
@@ -20,11 +21,23 @@ type statusView struct {
 	account geo.Account
 }
 
-// calmMost is how many accounts are shown of those that are well, troubledMost how many of the others.
 const (
-	calmMost     = 5
-	troubledMost = 10
+	// screenRows and screenColumns are what a screen has at least.
+	screenRows, screenColumns = 24, 80
+	// calmMost is how many accounts are shown of those that are well; troubledMost of the others where a screen has room
+	// for them, and troubledLeast where it has not.
+	calmMost, troubledMost, troubledLeast = 5, 10, 3
+	// unwellMost is how many lines there are for nodes that are not well, and for ranges.
+	unwellMost = 4
 )
+
+// rowsOfScreen is how many rows of a screen lines take.
+func rowsOfScreen(text string) (rows int) {
+	for line := range strings.Lines(text) {
+		rows += 1 + (len(line)-2)/screenColumns
+	}
+	return rows
+}
 
 // writeHealth is the first line of a status.
 func writeHealth(w io.Writer, s admin.Status) {
@@ -45,21 +58,22 @@ func writeHealth(w io.Writer, s admin.Status) {
 	}
 }
 
-// writeSummary writes what fits a screen.
+// writeSummary writes what fits a screen, below the lines for nodes with something wrong. The row of a location that serves
+// nothing stands for its ranges.
 func writeSummary(w io.Writer, s admin.Status) {
 	locations := [][]string{{"LOCATION", "STATE", "NODES", "LEADERS", "IN SYNC", "BACKLOG", "OLDEST", "LEVEL"}}
 	nodes := [][]string{nodeHeader}
-	ranges := [][]string{rangeHeader}
+	ranges := [][]string{withoutID(rangeHeader)}
 	for _, l := range s.Locations {
 		locations = append(locations, locationRow(l))
 		for _, n := range l.Nodes {
-			if n.State != admin.Running || n.DiskFull || n.ClockOff != "" {
+			if n.State != admin.Running && nodeAlarm(n) == "" {
 				nodes = append(nodes, nodeRow(n))
 			}
 		}
 		for _, r := range l.Ranges {
-			if r.LeaderView == nil || r.InSyncReplicas < r.ConfiguredReplicas {
-				ranges = append(ranges, rangeRow(string(l.Name), r))
+			if check.Serves(l) && (r.LeaderView == nil || r.InSyncReplicas < r.ConfiguredReplicas) {
+				ranges = append(ranges, withoutID(rangeRow(string(l.Name), r)))
 			}
 		}
 	}
@@ -68,10 +82,20 @@ func writeSummary(w io.Writer, s admin.Status) {
 	for _, t := range [][][]string{nodes, ranges} {
 		if len(t) > 1 {
 			_, _ = fmt.Fprintln(w)
-			table(w, t)
+			more := 0
+			if unwell := len(t) - 1; unwell > unwellMost {
+				more = unwell - unwellMost + 1
+			}
+			table(w, t[:len(t)-more])
+			if more > 0 {
+				_, _ = fmt.Fprintf(w, moreUnwell, more)
+			}
 		}
 	}
 }
+
+// withoutID is a row of a range without its number: its service names it.
+func withoutID(row []string) []string { return append([]string{row[0]}, row[2:]...) }
 
 // locationState is the state of a location. One that runs and leads no range serves nothing.
 func locationState(l admin.Location) string {
@@ -108,8 +132,8 @@ func locationRow(l admin.Location) []string {
 }
 
 // writeAccounts writes a row for each account, or for each of its services that do not do alike, worst first, and counts the
-// others past calmMost and troubledMost.
-func writeAccounts(w io.Writer, s admin.Status) {
+// others past calmMost and troubledMost. It takes as many lines as there is room for, if that suffices for troubledLeast.
+func writeAccounts(w io.Writer, s admin.Status, room int) {
 	if len(s.Accounts) == 0 {
 		_, _ = fmt.Fprintln(w, noAccounts)
 		return
@@ -122,26 +146,35 @@ func writeAccounts(w io.Writer, s admin.Status) {
 	slices.SortStableFunc(all, func(a, b accountRows) int {
 		return cmp.Or(cmp.Compare(b.trouble, a.trouble), cmp.Compare(b.lag, a.lag))
 	})
-	rows, calm, troubled, worst := [][]string{{"ACCOUNT", "PRIMARY", "SERVICE", "STATUS", "LAG"}}, 0, 0, 0.0
-	for _, a := range all {
-		of, most := &calm, calmMost
-		if a.trouble > 0 {
-			of, most = &troubled, troubledMost
-		} else if calm >= calmMost {
-			worst = max(worst, a.lag)
+	room -= 3 // What the rows of accounts stand between.
+	rows, troubled, calm, worst := [][]string{{"ACCOUNT", "PRIMARY", "SERVICE", "STATUS", "LAG"}}, 0, 0, 0.0
+	shown := map[bool]int{}
+	for i, a := range all {
+		well, most := a.trouble == 0, troubledMost
+		if well {
+			most = calmMost
 		}
-		if *of++; *of <= most {
+		fits := len(rows)-1+len(a.rows) <= room || !well && i < troubledLeast
+		switch {
+		case shown[well] < most && fits:
+			shown[well]++
 			rows = append(rows, a.rows...)
+		case well:
+			calm, worst = calm+1, max(worst, a.lag)
+		default:
+			troubled++
 		}
 	}
 	table(w, rows)
-	if troubled > troubledMost {
-		_, _ = fmt.Fprintf(w, "and %d more that are not well: antipodectl status --all\n", troubled-troubledMost)
+	if troubled > 0 {
+		_, _ = fmt.Fprintf(w, moreUnwell, troubled)
 	}
-	if calm > calmMost {
-		_, _ = fmt.Fprintf(w, "and %d more that are well, %s behind at most: antipodectl status --all\n", calm-calmMost, span(worst))
+	if calm > 0 {
+		_, _ = fmt.Fprintf(w, "and %d more that are well, %s behind at most: antipodectl status --all\n", calm, span(worst))
 	}
 }
+
+const moreUnwell = "and %d more that are not well: antipodectl status --all\n"
 
 const noAccounts = "no accounts: make one with antipodectl account create NAME --location LOCATION"
 

@@ -34,7 +34,10 @@ var (
 )
 
 // writeStatus writes the status for people.
-func writeStatus(w io.Writer, s admin.Status, v statusView) {
+func writeStatus(out io.Writer, s admin.Status, v statusView) {
+	w, under := &strings.Builder{}, &strings.Builder{}
+	defer func() { _, _ = io.WriteString(out, w.String()+under.String()) }()
+	writeUnderWay(under, s.Accounts)
 	writeHealth(w, s)
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
@@ -76,9 +79,8 @@ func writeStatus(w io.Writer, s admin.Status, v statusView) {
 	if v.all || v.account != "" {
 		writeSync(w, s)
 	} else {
-		writeAccounts(w, s)
+		writeAccounts(w, s, screenRows-rowsOfScreen(w.String())-rowsOfScreen(under.String()))
 	}
-	writeUnderWay(w, s.Accounts)
 }
 
 // writeTables writes all locations, nodes and ranges.
@@ -237,7 +239,7 @@ func link(l admin.Link) string {
 func nodeAlarm(n admin.Node) string {
 	switch {
 	case n.State == admin.Unreachable:
-		return "does not answer: see whether its process runs and can be reached; the end of its log says why it stopped"
+		return "does not answer: see its process, and its log"
 	case n.State != admin.Failed:
 		return ""
 	case n.OutOfService == "": // A version that does not say it.
