@@ -3,6 +3,7 @@ package location
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	wire "antipode/client/admin"
@@ -81,7 +82,7 @@ func (l *Location) CheckRebuild(ctx context.Context, name geo.Account) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, rebuildWait)
 	defer cancel()
-	streams, ofCatalog := 0, false
+	var found aheadStreams
 	for _, d := range l.o.Route.Everywhere(name) {
 		// The cursors first: the heads that are read then are not below, unless the primary lost them.
 		far, err := verify.Ends(ctx, &verify.Remote{Call: l.far.Verify}, d.ID, name, a.GeoEpoch(), false)
@@ -94,22 +95,41 @@ func (l *Location) CheckRebuild(ctx context.Context, name geo.Account) error {
 			return err
 		}
 		for lane := range far {
-			if aheadAt(near[lane], far[lane]) {
-				streams, ofCatalog = streams+1, ofCatalog || d.Service == geo.Catalog
-			}
+			found.add(d.Service, near[lane], far[lane])
 		}
 	}
-	if streams == 0 {
+	if found.streams == 0 {
 		return nil
 	}
 	return refusal(wire.CodeSecondaryAhead, fmt.Sprintf("could not rebuild account %s: its copy at %s has records in %d streams that %s does not have, "+
-		"which may be the only copy of acknowledged writes: %s; %s", name, a.Secondary, streams, l.o.Name, keepsMost(a, ofCatalog), forcedRebuild(name)))
+		"which may be the only copy of acknowledged writes: %s; %s", name, a.Secondary, found.streams, l.o.Name, found.keepsMost(a), forcedRebuild(name)))
 }
 
-// keepsMost is what to do about a fork, which keeps most.
-func keepsMost(a *catalog.Account, ofCatalog bool) string {
-	if ofCatalog {
+// aheadStreams counts the streams of which the secondary has what the primary does not. ofCatalog: one of them is of the
+// catalog; settling are those whose fork is being settled.
+type aheadStreams struct {
+	streams, settling int
+	ofCatalog         bool
+}
+
+func (f *aheadStreams) add(svc geo.Service, head, at verify.LaneHead) {
+	settling := slices.Contains([]string{head.Stopped, at.Stopped}, change.StopSettling.String())
+	if !settling && !aheadAt(head, at) {
+		return
+	}
+	if f.streams++; settling {
+		f.settling++
+	}
+	f.ofCatalog = f.ofCatalog || svc == geo.Catalog
+}
+
+// keepsMost is what to do about them, which keeps most.
+func (f *aheadStreams) keepsMost(a *catalog.Account) string {
+	switch {
+	case f.ofCatalog:
 		return fmt.Sprintf("antipodectl failover unplanned %s makes %s the primary, with all that it has", a.Name, a.Secondary)
+	case f.settling == f.streams:
+		return "they are being settled, which goes on alone (antipodectl fork list): try again once it has ended"
 	}
 	return fmt.Sprintf("antipodectl fork resolve %s --keep %s takes them back", a.Name, a.Secondary)
 }
@@ -121,10 +141,6 @@ func forcedRebuild(name geo.Account) string {
 
 // aheadAt reports whether a lane of the secondary has what the primary does not.
 func aheadAt(head, at verify.LaneHead) bool {
-	for _, stopped := range []string{head.Stopped, at.Stopped} {
-		if stopped == change.StopForked.String() || stopped == change.StopSettling.String() {
-			return true
-		}
-	}
-	return at.Head.Seq > head.Head.Seq || at.Head.Seq == head.Head.Seq && at.Head != head.Head
+	forked := slices.Contains([]string{head.Stopped, at.Stopped}, change.StopForked.String())
+	return forked || at.Head.Seq > head.Head.Seq || at.Head.Seq == head.Head.Seq && at.Head != head.Head
 }
