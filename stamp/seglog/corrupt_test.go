@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -121,6 +122,34 @@ func TestFlipAnywhere(t *testing.T) {
 		}
 		require.Greater(t, refused, 100)
 		require.Greater(t, read, 10, "free space never came up")
+	}
+}
+
+// R4: a spare that still has its place in the chain is not scrubbed, since nothing in it is wanted; damage there, of its header
+// too, costs no replica. That of a segment with an entry that is wanted does.
+func TestR4DamagedSpareIsAsGone(t *testing.T) {
+	mem := vfs.NewMem()
+	l := mustOpen(t, mem)
+	s := newStory(t, l, rand.New(rand.NewPCG(3, 5)))
+	for len(l.spares) == 0 || l.spares[len(l.spares)-1].number != l.chain[0].number-1 {
+		require.NoError(t, s.commit(true))
+	}
+	want, err := logState(l)
+	require.NoError(t, err)
+	spare, wanted := l.spares[len(l.spares)-1].path, l.chain[0].path
+	d := readDisk(t, mem)
+	require.NoError(t, l.Close())
+	for _, at := range []int{0, pageBytes, pageBytes + 100, 3 * pageBytes} {
+		flip := func(b []byte) { b[at] ^= 1 }
+		other, err := open(d.damaged(filepath.Base(spare), flip).fs(t), 1)
+		require.NoError(t, err, at)
+		got, err := logState(other)
+		require.NoError(t, err)
+		require.Equal(t, want, got, at)
+		require.NoError(t, verifyAll(other))
+		require.NoError(t, other.Close())
+		_, err = open(d.damaged(filepath.Base(wanted), flip).fs(t), 1)
+		require.ErrorIs(t, err, state.ErrLogCorrupt, at)
 	}
 }
 

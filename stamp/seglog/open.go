@@ -196,7 +196,7 @@ func (l *Log) findChain(last *tail) ([]*segment, error) {
 			return nil, err
 		}
 		if !ok || previous.inc != h.previousInc {
-			return nil, corrupt(s, 0, "not the segment that was continued")
+			break // As if it were gone, as for one that is not intact: see readChain.
 		}
 		s.inc, s.synced, s.end = previous.inc, h.previousEnd, h.previousEnd
 		chain = append(chain, s)

@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"errors"
 	"fmt"
 
 	"antipode/geo"
@@ -17,21 +18,9 @@ func (l *Log) build(last *tail) error {
 		return l.goOn(segmentHeader{}, nil, nil, nil)
 	}
 	r := replay{l: l}
-	for _, s := range l.chain {
-		sc := last.scanned
-		if s != last.segment {
-			var err error
-			if sc, err = scan(s); err != nil {
-				return err
-			}
-		}
-		frames, ok := sc.proven(s.end)
-		if !ok || sc.header.inc != s.inc {
-			return corrupt(s, sc.end, "not intact up to %d, where it was durable", s.end)
-		}
-		if err := r.frames(sc, frames); err != nil {
-			return err
-		}
+	broken, err := l.readChain(&r, last)
+	if err != nil {
+		return err
 	}
 	h := segmentHeader{previous: last.header.previous, previousEnd: last.header.previousEnd, previousInc: last.header.previousInc}
 	unproven := last.unproven
@@ -53,10 +42,46 @@ func (l *Log) build(last *tail) error {
 	if err := r.frames(last.scanned, unproven); err != nil {
 		return err
 	}
-	if err := l.checkFilled(); err != nil || l.readOnly {
-		return err
+	if err := l.checkFilled(); err != nil {
+		return errors.Join(broken, err)
+	}
+	if l.readOnly {
+		return nil
 	}
 	return l.goOn(h, states, last.scanned, unproven)
+}
+
+// readChain reads the chain. Of one with a damaged segment it reads what follows, as if that one were gone, and returns the
+// damage as broken: a spare still has its place in the chain on the disk, and is not scrubbed. Whether anything in it was wanted
+// shows as an index without entry.
+func (l *Log) readChain(r *replay, last *tail) (broken, err error) {
+	from := 0
+	for i, s := range l.chain {
+		sc := last.scanned
+		if s != last.segment {
+			if sc, err = scan(s); err != nil {
+				return nil, err
+			}
+		}
+		frames, ok := sc.proven(s.end)
+		if !ok || sc.header.inc != s.inc {
+			broken = corrupt(s, sc.end, "not intact up to %d, where it was durable", s.end)
+			if i == len(l.chain)-1 {
+				return nil, broken
+			}
+			l.ranges, l.liveBytes, r.based = map[geo.RangeID]*rangeLog{}, 0, false
+			for _, s := range l.chain {
+				s.live = 0
+			}
+			from = i + 1
+			continue
+		}
+		if err := r.frames(sc, frames); err != nil {
+			return nil, err
+		}
+	}
+	l.chain = l.chain[from:]
+	return broken, nil
 }
 
 // goOn begins the segment in which the log goes on, makes it durable with the
