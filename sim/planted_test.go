@@ -66,6 +66,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.ClockUnchecked, ErrFuture, ""},
 		{plantedbugs.LeapUnchecked, ErrFuture, ""},
 		{plantedbugs.FolderUnclaimed, ErrReplicaState, ""},
+		{plantedbugs.FolderByNumber, ErrReplicaState, ""},
 		{plantedbugs.WallOfReceiver, ErrMissing, ""},
 		{plantedbugs.TrimUncompared, ErrConserved, ""},
 		{plantedbugs.WhyOneClock, ErrWhy, "clock stepped"},

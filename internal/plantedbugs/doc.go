@@ -70,6 +70,8 @@ const (
 	LeapUnchecked
 	// FolderUnclaimed starts a node in the folder of another one.
 	FolderUnclaimed
+	// FolderByNumber starts a node in the folder of the node with its number, of the other location or of another stamp.
+	FolderByNumber
 	// ProofIgnored lets a leader go on that lacks what another replica knows to be committed (R4).
 	ProofIgnored
 	// WallOfReceiver shows as Last Sync Time what the clock of the secondary shows, where closed times are ahead (R13).
@@ -157,6 +159,7 @@ var names = [...]string{
 	ClockUnchecked:        "clock-unchecked",
 	LeapUnchecked:         "leap-unchecked",
 	FolderUnclaimed:       "folder-unclaimed",
+	FolderByNumber:        "folder-by-number",
 	ProofIgnored:          "proof-ignored",
 	WallOfReceiver:        "wall-of-receiver",
 	TrimUncompared:        "trim-uncompared",
