@@ -26,7 +26,7 @@ MAINTAINER ?= Nobody, built from source <nobody@antipode.invalid>
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts figures package deploy-check proto clean
+.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts figures screens package deploy-check proto clean
 
 ##@ Run it
 
@@ -99,6 +99,7 @@ nightly: ## what is too long for each change, in hours: more seeds, everything u
 	$(MAKE) race
 	go test -race -count=1 -timeout 3h ./sim -args -runs=20
 	$(MAKE) faults slowlink redundancy rolling clocks sites hostile starved overwrites
+	$(MAKE) screens && git diff --exit-code -- docs/screens.md
 
 stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and failovers, by hand, an hour; what they came to goes into docs/runs
 	$(MAKE) sim RUNS=1000 STALLS=20
@@ -152,6 +153,9 @@ deploy-check: ## manifests of deploy/ by their schemas, and what they start as p
 	go test -C deploy/check -count=1 -timeout 20m .
 
 ##@ Upkeep
+
+screens: build ## the screens of docs/screens.md from processes that are killed for it, in two minutes
+	go run ./docs/screens -bin $(BIN)
 
 proto: ## generate code from *.proto; needs protoc, which nothing else does
 	GOBIN=$(CURDIR)/$(BIN) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(PROTOC_GEN_GO_VERSION)
