@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,23 +62,29 @@ func (d *deployment) end() error {
 	return os.RemoveAll(d.dir)
 }
 
+// environment is that of the programs: without accounts, tokens and ports that the user has set for other deployments.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ANTIPODE_") })
+}
+
 // heal starts what does not run.
 func (d *deployment) heal(ctx context.Context) error {
 	c := exec.CommandContext(ctx, filepath.Join(d.bin, "antipode"), "cluster", "start", "--witness",
 		"--dir", d.dir, "--port-base", strconv.Itoa(d.base))
+	c.Env = environment()
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("cluster start: %w: %s", err, out)
 	}
 	return nil
 }
 
-// ctl runs antipodectl and returns all that it prints. An exit code is no error: check has one for what it finds.
+// ctl runs antipodectl and returns all that it prints.
 func (d *deployment) ctl(ctx context.Context, command string) (string, error) {
 	c := exec.CommandContext(ctx, filepath.Join(d.bin, "antipodectl"), strings.Fields(command)...)
-	c.Env = append(os.Environ(), "ANTIPODE_ADMIN=http://"+cluster.Options{PortBase: d.base}.Gateway().Admin())
+	c.Env = append(environment(), "ANTIPODE_ADMIN=http://"+cluster.Options{PortBase: d.base}.Gateway().Admin())
 	out, err := c.CombinedOutput()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && ctx.Err() == nil {
-		err = nil
+	if err != nil {
+		err = fmt.Errorf("antipodectl %s: %w: %s", command, err, out)
 	}
 	return string(out), err
 }
@@ -132,8 +139,9 @@ func (d *deployment) take(ctx context.Context, l look) (string, error) {
 	defer cancel()
 	for shown, times := "", 0; ; {
 		out, err := d.ctl(ctx, l.command)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w: it does not stay at %s: %s", l.command, err, l.until, shown)
+		// An exit code is not an error: check has one for what it finds.
+		if exit := (*exec.ExitError)(nil); err != nil && (ctx.Err() != nil || !errors.As(err, &exit)) {
+			return "", fmt.Errorf("%w: it does not stay at %s: %s", err, l.until, shown)
 		}
 		out = stable(out)
 		if out != shown {
