@@ -109,7 +109,7 @@ func (f *findings) locationDown(l admin.Location) {
 	}
 	next := "docs/runbooks/target-down.md"
 	if served > 0 {
-		what += "; it is the primary of " + count(served, "account")
+		what += "; it is the primary of " + Count(served, "account")
 		next = "antipodectl failover plan --location " + string(l.Name)
 	}
 	f.add(Critical, next, "%s", what)
@@ -203,7 +203,7 @@ func (f *findings) epochs(l admin.Location) {
 		f.add(Critical, "docs/runbooks/epochs-unconfirmed.md", "%s refuses writes of accounts that have a copy: %s", l.Name, because("the other location does not answer", e.Waiting))
 	}
 	if n := len(e.Refused); n > 0 {
-		f.add(Warning, "antipodectl account list", "%s refuses writes of %s: the other location has become the primary", l.Name, count(n, "account"))
+		f.add(Warning, "antipodectl account list", "%s refuses writes of %s: the other location has become the primary", l.Name, Count(n, "account"))
 	}
 }
 
@@ -223,7 +223,7 @@ func (f *findings) witness() {
 		}
 		why = cmp.Or(why, e.Waiting)
 	}
-	what, severity := because("the witness does not answer", why), Warning
+	what, severity := "the witness does not answer", Warning
 	if len(refuse) > 0 {
 		what, severity = fmt.Sprintf("%s: writes of accounts that have a copy are refused at %s", what, strings.Join(refuse, ", ")), Critical
 	}
@@ -231,7 +231,7 @@ func (f *findings) witness() {
 		what += fmt.Sprintf("; %s: a lease still holds", strings.Join(lease, ", "))
 	}
 	if len(refuse)+len(lease) > 0 {
-		f.add(severity, "docs/runbooks/witness.md", "%s", what)
+		f.add(severity, "docs/runbooks/witness.md", "%s", because(what, why))
 	}
 }
 
@@ -274,8 +274,8 @@ func (f *findings) accounts() {
 			f.add(Critical, "docs/runbooks/account-without-primary.md", "account %s: %s", a.Name, a.WithoutPrimary)
 			continue
 		}
-		if a.OperationWaits != "" {
-			f.add(Warning, "antipodectl account show "+string(a.Name), "account %s: %s cannot go on: %s", a.Name, a.Operation, a.OperationWaits)
+		if a.OperationWaits != "" && !f.down[a.Secondary] {
+			f.add(Warning, "antipodectl account show "+string(a.Name), "account %s waits: %s: %s", a.Name, a.Operation, a.OperationWaits)
 		}
 		if f.down[a.Primary] || f.down[a.Secondary] {
 			continue // That is found.
@@ -299,16 +299,16 @@ func (f *findings) accounts() {
 	}
 	for _, r := range reasons {
 		if of := held[r.reason]; len(of) > 0 {
-			f.add(r.severity, cmp.Or(r.next, "antipodectl why "+string(of[0])), "%s without a Last Sync Time: %s: %s", count(len(of), "account"), r.what, some(of))
+			f.add(r.severity, cmp.Or(r.next, "antipodectl why "+string(of[0])), "%s without a Last Sync Time: %s: %s", Count(len(of), "account"), r.what, some(of))
 			delete(held, r.reason)
 		}
 	}
 	for _, reason := range sorted(held) { // A later server has reasons that this program does not know.
 		of := held[reason]
-		f.add(Warning, "antipodectl why "+string(of[0]), "%s without a Last Sync Time: %s: %s", count(len(of), "account"), reason, some(of))
+		f.add(Warning, "antipodectl why "+string(of[0]), "%s without a Last Sync Time: %s: %s", Count(len(of), "account"), reason, some(of))
 	}
 	if len(late) > 0 {
-		f.add(Warning, "antipodectl why "+string(late[0]), "%s more than %s behind: %s", count(len(late), "account"), Late, some(late))
+		f.add(Warning, "antipodectl why "+string(late[0]), "%s more than %s behind: %s", Count(len(late), "account"), Late, some(late))
 	}
 }
 
@@ -320,7 +320,8 @@ func sorted(m map[string][]geo.Account) (keys []string) {
 	return keys
 }
 
-func count(n int, what string) string {
+// Count words a number of things.
+func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -113,13 +113,13 @@ func TestStatus(t *testing.T) {
 				s.Locations[i].Warnings = []string{admin.WarnsOfEpochs + " at a location: writes are refused"}
 			}
 		}, []Finding{
-			{Critical, "the witness does not answer (connection refused): writes of accounts that have a copy are refused at north, south", "docs/runbooks/witness.md"},
+			{Critical, "the witness does not answer: writes of accounts that have a copy are refused at north, south (connection refused)", "docs/runbooks/witness.md"},
 		}},
 		"the witness is dead, and one lease holds": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
 			s.Locations[1].Epochs = &admin.Epochs{Witness: true, Waiting: "timeout"}
 		}, []Finding{
-			{Critical, "the witness does not answer (timeout): writes of accounts that have a copy are refused at south; north: a lease still holds", "docs/runbooks/witness.md"},
+			{Critical, "the witness does not answer: writes of accounts that have a copy are refused at south; north: a lease still holds (timeout)", "docs/runbooks/witness.md"},
 		}},
 		"the other location does not answer": {func(s *admin.Status) { s.Locations[0].Epochs = &admin.Epochs{Waiting: "timeout"} }, []Finding{
 			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (timeout)", "docs/runbooks/epochs-unconfirmed.md"},
@@ -131,7 +131,7 @@ func TestStatus(t *testing.T) {
 		}},
 		"a lease goes on": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
-		}, []Finding{{Warning, "the witness does not answer (timeout); north: a lease still holds", "docs/runbooks/witness.md"}}},
+		}, []Finding{{Warning, "the witness does not answer; north: a lease still holds (timeout)", "docs/runbooks/witness.md"}}},
 		"epochs are passed": {func(s *admin.Status) { s.Locations[0].Epochs.Refused = make([]admin.RefusedEpoch, 1) }, []Finding{
 			{Warning, "north refuses writes of 1 account: the other location has become the primary", "antipodectl account list"},
 		}},
@@ -161,7 +161,7 @@ func TestStatus(t *testing.T) {
 		}, []Finding{{Critical, "account acct1: no location takes its writes", "docs/runbooks/account-without-primary.md"}}},
 		"an operation waits": {func(s *admin.Status) {
 			s.Accounts[1].Operation, s.Accounts[1].OperationWaits = "a planned failover to south", "the link is cut"
-		}, []Finding{{Warning, "account acct1: a planned failover to south cannot go on: the link is cut", "antipodectl account show acct1"}}},
+		}, []Finding{{Warning, "account acct1 waits: a planned failover to south: the link is cut", "antipodectl account show acct1"}}},
 		"a warning": {func(s *admin.Status) { s.Locations[0].Warnings = []string{"all nodes are in one fault domain"} }, []Finding{
 			{Warning, "north: all nodes are in one fault domain", ""},
 		}},

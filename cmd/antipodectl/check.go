@@ -65,7 +65,8 @@ func writeChecked(w io.Writer, s admin.Status, c checked) {
 		for _, l := range s.Locations {
 			nodes += len(l.Nodes)
 		}
-		_, _ = fmt.Fprintf(w, "all is well: %d locations, %d nodes, %d accounts\n", len(s.Locations), nodes, len(s.Accounts))
+		_, _ = fmt.Fprintf(w, "all is well: %s, %s, %s\n",
+			check.Count(len(s.Locations), "location"), check.Count(nodes, "node"), check.Count(len(s.Accounts), "account"))
 		return
 	}
 	for _, f := range c.Findings {

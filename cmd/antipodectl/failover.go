@@ -83,6 +83,8 @@ type failoverPlan struct {
 	Blocked []string     `json:"blocked"`
 	// Services are how far the services are at the other location.
 	Services []admin.ServiceLag `json:"services"`
+	// gone: the primary does not answer.
+	gone bool
 }
 
 // planFailover asks what a planned failover of an account meets.
@@ -106,6 +108,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		return out, err
 	}
 	for _, l := range lag.Silent {
+		out.gone = out.gone || l.Location == a.Primary
 		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s", l.Location, l.Reason))
 	}
 	for _, s := range lag.Streams {
@@ -118,6 +121,9 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		if s.Status != admin.Live {
 			out.Blocked = append(out.Blocked, fmt.Sprintf("the %s service is %s there", s.Service, statusOf(s)))
 		}
+	}
+	if out.gone {
+		return out, nil // It would be refused for that alone.
 	}
 	_, err = t.client.UpdateAccount(ctx, name, admin.UpdateAccount{Failover: &admin.Failover{Type: admin.FailoverPlanned, DryRun: true}})
 	var refused *admin.Error
@@ -156,6 +162,9 @@ func writePlan(w io.Writer, p failoverPlan) {
 		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary%s\n", p.After, p.From, loss)
 	}
 	writeBlocked(w, p.Blocked)
+	if p.gone {
+		_, _ = fmt.Fprintf(w, "otherwise  antipodectl failover unplanned %s shows what would be lost, if %s is gone\n", p.Account, p.From)
+	}
 }
 
 func writeBlocked(w io.Writer, blocked []string) {
@@ -174,6 +183,9 @@ func writePlanState(w io.Writer, p failoverPlan) {
 		}
 		if s.AtLeast && s.LagRecords != nil {
 			behind = fmt.Sprintf("at least %s; what %s has committed since it last answered is not known", behind, p.From)
+			if *s.LagRecords == 0 {
+				_, behind, _ = strings.Cut(behind, "; ")
+			}
 		}
 		_, _ = fmt.Fprintf(w, "%-10s %s, %s\n", s.Service, statusOf(s), behind)
 	}

@@ -19,17 +19,24 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
 	})
 	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
-		none := uint64(0)
-		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{
-			{ServiceStatus: admin.ServiceStatus{Service: "blob"}},
-			{ServiceStatus: admin.ServiceStatus{Service: "table", Status: admin.Live}, LagRecords: &none, AtLeast: true},
-		}})
+		none, some := uint64(0), uint64(7)
+		_ = json.NewEncoder(w).Encode(admin.Lag{
+			Services: []admin.ServiceLag{
+				{ServiceStatus: admin.ServiceStatus{Service: "blob"}},
+				{ServiceStatus: admin.ServiceStatus{Service: "queue", Status: admin.Live}, LagRecords: &some, AtLeast: true},
+				{ServiceStatus: admin.ServiceStatus{Service: "table", Status: admin.Live}, LagRecords: &none, AtLeast: true},
+			},
+			Silent: []admin.SilentLocation{{Location: "north", Reason: "refused"}},
+		})
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
 	require.Contains(t, out, "blob       in a state that is not known, how far is not known\n")
-	require.Contains(t, out, "table      live, at least 0 records not there; what north has committed since it last answered is not known\n")
+	require.Contains(t, out, "queue      live, at least 7 records not there; what north has committed since it last answered is not known\n")
+	require.Contains(t, out, "table      live, what north has committed since it last answered is not known\n")
+	require.Contains(t, out, "blocked    north does not answer: refused\n")
+	require.Contains(t, out, "otherwise  antipodectl failover unplanned pictures shows what would be lost, if north is gone\n")
 	require.Contains(t, out, "blocked    the blob service is in a state that is not known there\n")
 }
 

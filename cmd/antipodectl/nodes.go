@@ -66,7 +66,7 @@ func writeNodes(w io.Writer, l nodeList) {
 		case n.ClockOff != "":
 			clock = "off"
 		case n.ClockAheadSeconds != nil:
-			clock = fmt.Sprintf("%+.3fs", *n.ClockAheadSeconds)
+			clock = fmt.Sprintf("%+.3fs", math.Round(*n.ClockAheadSeconds*1000)/1000+0) // No -0.000.
 		}
 		if !n.CertificateEnds.IsZero() {
 			cert = "ended"

@@ -128,7 +128,11 @@ func locationRow(l admin.Location) []string {
 		age = span(oldest)
 	}
 	of := func(n, all int) string { return fmt.Sprintf("%d of %d", n, all) }
-	return []string{string(l.Name), locationState(l), of(serves, len(l.Nodes)), of(led, len(l.Ranges)), of(inSync, voters), size(backlog), age, level(l)}
+	row := []string{string(l.Name), locationState(l), of(serves, len(l.Nodes)), of(led, len(l.Ranges)), of(inSync, voters), size(backlog), age, level(l)}
+	if len(l.Ranges) == 0 { // Nobody there answers.
+		row[3], row[4], row[5] = "-", "-", "-"
+	}
+	return row
 }
 
 // writeAccounts writes a row for each account, or for each of its services that do not do alike, worst first, and counts the

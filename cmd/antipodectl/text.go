@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 )
 
@@ -45,6 +46,9 @@ func writeStatus(out io.Writer, s admin.Status, v statusView) {
 	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s, v.all))
 	for _, l := range s.Locations {
 		for _, n := range l.Nodes {
+			if !v.all && n.State == admin.Unreachable && check.Down(l) {
+				continue // The row of the location says so.
+			}
 			if why := nodeAlarm(n); why != "" {
 				_, _ = fmt.Fprintf(w, "ALARM    %s %s\n", n.Name, why)
 			}

@@ -61,7 +61,7 @@ func scenes() []scene {
 			at("failover unplanned "+account, `nothing was changed`),
 		}},
 		{title: "After the failover", keep: true, do: "failover unplanned " + account + " --yes", look: []look{
-			at("status", account+` +`+south+` (?s:.*UNDER WAY.*directory.Adopt at .*directory.Adopt at .*directory.Adopt at )`),
+			at("status", account+` +`+south+` (?s:.*UNDER WAY.*no node takes it)`),
 		}},
 	}
 }

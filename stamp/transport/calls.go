@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,7 +106,20 @@ func (t *Transport) ask(
 	if errors.Is(err, io.EOF) {
 		_, err = stream.CloseAndRecv() // Why the peer ended it.
 	}
-	return nil, fmt.Errorf("%w: %w", node.ErrUnreachable, err)
+	return nil, fmt.Errorf("%w: %w", node.ErrUnreachable, spoken{err})
+}
+
+// spoken is an error of gRPC without the words around it that do not say what happened.
+type spoken struct{ error }
+
+func (e spoken) Unwrap() error { return e.error }
+
+func (e spoken) Error() string {
+	text := status.Convert(e.error).Message()
+	if _, dial, cut := strings.Cut(text, "Error while dialing: "); cut {
+		text = strings.TrimSuffix(dial, `"`)
+	}
+	return text
 }
 
 // await waits for the answer.

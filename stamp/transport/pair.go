@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -85,14 +86,14 @@ func (t *Transport) CallPair(ctx context.Context, method string, body []byte) ([
 	for wanted := geo.NodeID(0); ; {
 		i := t.pair.choose(tried, wanted)
 		if i < 0 {
-			return nil, fmt.Errorf("%s: %s: %w: %w", t.o.Pair.Location, method, node.ErrUnreachable, errors.Join(why...))
+			return nil, fmt.Errorf("%s: %s: %w", t.o.Pair.Location, method, &untakenError{why})
 		}
 		tried[i] = true
 		answer, err := t.askPair(ctx, i, method, body)
 		if err == nil {
 			return answer, nil
 		}
-		err = fmt.Errorf("%s: %s at %s: %w", t.o.Pair.Location, method, t.pair.links[i].address, err)
+		err = fmt.Errorf("%s: %w", t.pair.links[i].address, err)
 		var elsewhere *ElsewhereError
 		wanted = 0
 		switch {
@@ -100,14 +101,27 @@ func (t *Transport) CallPair(ctx context.Context, method string, body []byte) ([
 			wanted = elsewhere.Node
 		case errors.Is(err, ranges.ErrNotLeader), errors.Is(err, node.ErrUnreachable):
 		default:
-			return nil, err
+			return nil, fmt.Errorf("%s: %s at %w", t.o.Pair.Location, method, err)
 		}
 		why = append(why, err)
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", node.ErrUnreachable, errors.Join(why...))
+			return nil, fmt.Errorf("%s: %s: %w", t.o.Pair.Location, method, &untakenError{why})
 		}
 	}
 }
+
+// untakenError is node.ErrUnreachable for a whole pair, in one line: why has what each node answered that was asked.
+type untakenError struct{ why []error }
+
+func (e *untakenError) Error() string {
+	var each []string
+	for _, err := range e.why {
+		each = append(each, err.Error())
+	}
+	return "no node takes it: " + strings.Join(each, "; ")
+}
+
+func (e *untakenError) Unwrap() []error { return append([]error{node.ErrUnreachable}, e.why...) }
 
 // choose returns the link of the wanted node, else the next one, that was not tried; -1
 // where all were.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,6 +116,8 @@ func TestCallPair(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrBusy)
 	_, err = from.CallPair(ctx, "nobody", nil)
 	require.ErrorIs(t, err, node.ErrUnreachable)
+	require.NotContains(t, err.Error(), "\n", "operators read it as a part of a line")
+	require.Equal(t, 3, strings.Count(err.Error(), "nobody answers such calls here"))
 
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
