@@ -147,7 +147,7 @@ func (f *findings) nodes(l admin.Location) {
 		if l.Peer != "" { // One full disk closes the stream, which has a copy on each node.
 			into = fmt.Sprintf("; nothing is replicated from %s", l.Peer)
 		}
-		f.add(severity(full), "docs/runbooks/disk-nearly-full.md", "%s: the disk is full of %s: no writes there; reads go on%s", l.Name, strings.Join(full, ", "), into)
+		f.add(severity(full), "docs/runbooks/disk-nearly-full.md", "%s: disk full on %s: no writes there; reads go on%s", l.Name, strings.Join(full, ", "), into)
 	}
 	if len(off) > 0 {
 		f.add(severity(off), "docs/runbooks/clock-skew.md", "%s: a clock is not believed, so the node leads no writes: %s", l.Name, strings.Join(off, "; "))
@@ -176,8 +176,8 @@ func (f *findings) ranges(l admin.Location) {
 	if len(few) == 0 {
 		return
 	}
-	for _, n := range l.Nodes { // A node that is found to be away needs no second line.
-		if n.State != admin.Running && absent[n.Name] {
+	for _, n := range l.Nodes { // A node that is found to be away, full or off needs no second line: waiting does not help it.
+		if n.State != admin.Running || n.DiskFull || n.ClockOff != "" {
 			delete(absent, n.Name)
 		}
 	}
@@ -209,13 +209,15 @@ func (f *findings) epochs(l admin.Location) {
 
 // witness finds a witness that does not answer: once, for both locations.
 func (f *findings) witness() {
-	var refuse, lease []string
+	var refuse, lease, word []string
 	why := ""
 	for _, l := range f.status.Locations {
 		e := l.Epochs
 		switch {
 		case f.down[l.Name] || e == nil || !unwitnessed(e):
 			continue
+		case e.Confirmed && (e.By == "override" || e.By == "policy"):
+			word = append(word, string(l.Name))
 		case e.Confirmed:
 			lease = append(lease, string(l.Name))
 		default:
@@ -230,7 +232,10 @@ func (f *findings) witness() {
 	if len(lease) > 0 {
 		what += fmt.Sprintf("; %s: a lease still holds", strings.Join(lease, ", "))
 	}
-	if len(refuse)+len(lease) > 0 {
+	if len(word) > 0 {
+		what += fmt.Sprintf("; %s: writes go on without a lease, by an operator's word", strings.Join(word, ", "))
+	}
+	if len(refuse)+len(lease)+len(word) > 0 {
 		f.add(severity, "docs/runbooks/witness.md", "%s", because(what, why))
 	}
 }

@@ -93,14 +93,25 @@ func TestStatus(t *testing.T) {
 			v.InSyncReplicas, v.Standings[1].InSync = 2, false
 		}, []Finding{{Warning, "north: replicas are not in sync, on north-2: range 4 table", "antipodectl node wait-in-sync north-2"}}},
 		"a disk is full": {func(s *admin.Status) { s.Locations[1].Nodes[1].DiskFull = true }, []Finding{
-			{Warning, "south: the disk is full of south-2: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"},
+			{Warning, "south: disk full on south-2: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"},
 		}},
 		"two disks are full": {func(s *admin.Status) {
 			s.Locations[1].Nodes[1].DiskFull, s.Locations[1].Nodes[2].DiskFull = true, true
-		}, []Finding{{Critical, "south: the disk is full of south-2, south-3: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"}}},
+		}, []Finding{{Critical, "south: disk full on south-2, south-3: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"}}},
 		"a disk of a pair is full": {func(s *admin.Status) { s.Locations[1].Peer, s.Locations[1].Nodes[1].DiskFull = "north", true }, []Finding{
-			{Warning, "south: the disk is full of south-2: no writes there; reads go on; nothing is replicated from north", "docs/runbooks/disk-nearly-full.md"},
+			{Warning, "south: disk full on south-2: no writes there; reads go on; nothing is replicated from north", "docs/runbooks/disk-nearly-full.md"},
 		}},
+		"the replicas on a full disk are behind": {func(s *admin.Status) {
+			s.Locations[1].Nodes[1].DiskFull = true
+			for _, r := range s.Locations[1].Ranges {
+				r.InSyncReplicas, r.Standings[1].InSync = 2, false
+			}
+		}, []Finding{{Warning, "south: disk full on south-2: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"}}},
+		"the replicas behind a clock that is off are behind": {func(s *admin.Status) {
+			s.Locations[0].Nodes[2].ClockOff = "it leapt"
+			v := s.Locations[0].Ranges[1].LeaderView
+			v.InSyncReplicas, v.Standings[2].InSync = 2, false
+		}, []Finding{{Warning, "north: a clock is not believed, so the node leads no writes: north-3 (it leapt)", "docs/runbooks/clock-skew.md"}}},
 		"two clocks are off": {func(s *admin.Status) {
 			s.Locations[0].Nodes[0].ClockOff, s.Locations[0].Nodes[1].ClockOff = "it leapt", "it leapt, too"
 		}, []Finding{{Critical, "north: a clock is not believed, so the node leads no writes: north-1 (it leapt); north-2 (it leapt, too)", "docs/runbooks/clock-skew.md"}}},
@@ -121,6 +132,14 @@ func TestStatus(t *testing.T) {
 		}, []Finding{
 			{Critical, "the witness does not answer: writes of accounts that have a copy are refused at south; north: a lease still holds (timeout)", "docs/runbooks/witness.md"},
 		}},
+		"the witness is dead, and an operator has confirmed one location": {func(s *admin.Status) {
+			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "override", Witness: true, Waiting: "timeout"}
+			s.Locations[1].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
+		}, []Finding{{
+			Warning,
+			"the witness does not answer; south: a lease still holds; north: writes go on without a lease, by an operator's word (timeout)",
+			"docs/runbooks/witness.md",
+		}}},
 		"the other location does not answer": {func(s *admin.Status) { s.Locations[0].Epochs = &admin.Epochs{Waiting: "timeout"} }, []Finding{
 			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (timeout)", "docs/runbooks/epochs-unconfirmed.md"},
 		}},
