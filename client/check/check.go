@@ -44,6 +44,7 @@ func Status(s admin.Status) []Finding {
 	}
 	f.witness()
 	f.link()
+	f.operations()
 	f.accounts()
 	slices.SortStableFunc(f.list, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) }) // In this order by their names.
 	return f.list
@@ -271,6 +272,31 @@ var reasons = []struct { //nolint:gochecknoglobals // A table.
 	{"not-heard", "the secondary has not heard of all ranges of the primary", "", Warning},
 }
 
+// operations finds what is under way for accounts and cannot go on: one finding for all that wait for the same. A location that
+// is down is found; that it does not know of its accounts' new primary follows from it.
+func (f *findings) operations() {
+	type wait struct{ operation, why string }
+	var waits []wait
+	of := map[wait][]geo.Account{}
+	for _, a := range f.status.Accounts {
+		w := wait{a.Operation, a.OperationWaits}
+		if w.why == "" || a.WithoutPrimary != "" || a.FailoverPhase == admin.FailoverTaken && f.down[a.Secondary] {
+			continue
+		}
+		if of[w] == nil {
+			waits = append(waits, w)
+		}
+		of[w] = append(of[w], a.Name)
+	}
+	for _, w := range waits {
+		whose := "account " + some(of[w])
+		if n := len(of[w]); n > 1 {
+			whose = fmt.Sprintf("%s (%s)", count(n, "account"), some(of[w]))
+		}
+		f.add(Warning, "antipodectl account show "+string(of[w][0]), "%s: %s cannot go on: %s", whose, w.operation, w.why)
+	}
+}
+
 // accounts finds accounts that nobody serves, and secondaries that do not follow: one finding for each reason.
 func (f *findings) accounts() {
 	held, late := map[string][]geo.Account{}, []geo.Account(nil)
@@ -278,9 +304,6 @@ func (f *findings) accounts() {
 		if a.WithoutPrimary != "" {
 			f.add(Critical, "docs/runbooks/account-without-primary.md", "account %s: %s", a.Name, a.WithoutPrimary)
 			continue
-		}
-		if a.OperationWaits != "" && !f.down[a.Secondary] {
-			f.add(Warning, "antipodectl account show "+string(a.Name), "account %s waits: %s: %s", a.Name, a.Operation, a.OperationWaits)
 		}
 		if f.down[a.Primary] || f.down[a.Secondary] {
 			continue // That is found.

@@ -180,7 +180,37 @@ func TestStatus(t *testing.T) {
 		}, []Finding{{Critical, "account acct1: no location takes its writes", "docs/runbooks/account-without-primary.md"}}},
 		"an operation waits": {func(s *admin.Status) {
 			s.Accounts[1].Operation, s.Accounts[1].OperationWaits = "a planned failover to south", "the link is cut"
-		}, []Finding{{Warning, "account acct1 waits: a planned failover to south: the link is cut", "antipodectl account show acct1"}}},
+		}, []Finding{{Warning, "account acct1: a planned failover to south cannot go on: the link is cut", "antipodectl account show acct1"}}},
+		"operations wait for the same": {func(s *admin.Status) {
+			for i := range s.Accounts {
+				s.Accounts[i].Operation, s.Accounts[i].OperationWaits = "a planned failover to south", "the link is cut"
+			}
+			s.Accounts[2].OperationWaits = "row 02031234: malformed block"
+		}, []Finding{
+			{
+				Warning, "6 accounts (acct0, acct1, acct3, acct4, acct5 and 1 more): a planned failover to south cannot go on: the link is cut",
+				"antipodectl account show acct0",
+			},
+			{
+				Warning, "account acct2: a planned failover to south cannot go on: row 02031234: malformed block",
+				"antipodectl account show acct2",
+			},
+		}},
+		"a location is down, and accounts have left it": {func(s *admin.Status) {
+			s.Locations[0] = admin.Location{Name: "north", State: admin.Unreachable}
+			for i := range s.Accounts {
+				a := &s.Accounts[i].Account
+				a.Primary, a.Secondary, a.FailoverPhase = "south", "north", admin.FailoverTaken
+				a.Operation, a.OperationWaits = "the failover: the other one does not know yet", "not reachable"
+			}
+			s.Accounts[4].FailoverPhase = admin.FailoverWithdrawing
+		}, []Finding{
+			{Critical, "north does not answer", "docs/runbooks/target-down.md"},
+			{
+				Warning, "account acct4: the failover: the other one does not know yet cannot go on: not reachable",
+				"antipodectl account show acct4",
+			},
+		}},
 		"a warning": {func(s *admin.Status) { s.Locations[0].Warnings = []string{"all nodes are in one fault domain"} }, []Finding{
 			{Warning, "north: all nodes are in one fault domain", ""},
 		}},
