@@ -90,6 +90,7 @@ func (f *findings) location(l admin.Location) {
 	f.nodes(l)
 	f.ranges(l)
 	f.epochs(l)
+	f.unseen(l)
 	for _, text := range l.Warnings {
 		if !strings.HasPrefix(text, admin.WarnsOfEpochs) || l.Epochs == nil { // That is found, with what to do.
 			f.add(Warning, "", "%s: %s", l.Name, text)
@@ -194,6 +195,22 @@ func (f *findings) ranges(l admin.Location) {
 	}
 }
 
+// unseen finds changes that wait for a location which the answering port does not show: its own lag is not known here.
+func (f *findings) unseen(l admin.Location) {
+	if l.Peer == "" || slices.ContainsFunc(f.status.Locations, func(o admin.Location) bool { return o.Name == l.Peer }) {
+		return
+	}
+	oldest := 0.0
+	for _, r := range l.Ranges {
+		if r.LeaderView != nil {
+			oldest = max(oldest, r.BacklogAgeSeconds)
+		}
+	}
+	if oldest > Late.Seconds() {
+		f.add(Warning, "docs/runbooks/last-sync-time-behind.md", "%s: changes have waited more than %s for %s, which this port does not show", l.Name, Late, l.Peer)
+	}
+}
+
 // epochs finds a location that does not know whether it still is the primary. The witness is found by itself.
 func (f *findings) epochs(l admin.Location) {
 	e := l.Epochs
@@ -291,7 +308,7 @@ func (f *findings) operations() {
 	for _, w := range waits {
 		whose := "account " + some(of[w])
 		if n := len(of[w]); n > 1 {
-			whose = fmt.Sprintf("%s (%s)", count(n, "account"), some(of[w]))
+			whose = fmt.Sprintf("%s (%s)", Count(n, "account"), some(of[w]))
 		}
 		f.add(Warning, "antipodectl account show "+string(of[w][0]), "%s: %s cannot go on: %s", whose, w.operation, w.why)
 	}

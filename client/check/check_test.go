@@ -211,6 +211,19 @@ func TestStatus(t *testing.T) {
 				"antipodectl account show acct4",
 			},
 		}},
+		"changes wait for a location that the port does not show": {func(s *admin.Status) {
+			s.Locations, s.Locations[0].Peer = s.Locations[:1], "south"
+			for i := range s.Accounts {
+				s.Accounts[i].Services = nil
+			}
+			s.Locations[0].Ranges[3].BacklogAgeSeconds = 61
+		}, []Finding{
+			{Warning, "north: changes have waited more than 1m0s for south, which this port does not show", "docs/runbooks/last-sync-time-behind.md"},
+		}},
+		"changes wait for a location that the port shows": {func(s *admin.Status) {
+			s.Locations[0].Peer, s.Locations[1].Peer = "south", "north"
+			s.Locations[0].Ranges[3].BacklogAgeSeconds = 61
+		}, nil},
 		"a warning": {func(s *admin.Status) { s.Locations[0].Warnings = []string{"all nodes are in one fault domain"} }, []Finding{
 			{Warning, "north: all nodes are in one fault domain", ""},
 		}},

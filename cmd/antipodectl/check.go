@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,8 @@ func (t *tool) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Say what is wrong, worst first, and what to do",
 		Long: `check has one line for each cause of trouble, worst first, and under it the next command, or the
-page of docs/runbooks. Ask a gateway, or any node: both locations are looked at.
+page of docs/runbooks. Ask a gateway, which looks at both locations: the port of a node, or of a
+location, shows that location alone, and the last line names what was not looked at.
 
 critical  clients are refused, or replication stands until somebody acts
 warning   one more fault could make it so, or it may end by itself
@@ -67,12 +69,16 @@ func writeChecked(w io.Writer, s admin.Status, c checked) {
 		}
 		_, _ = fmt.Fprintf(w, "all is well: %s, %s, %s\n",
 			check.Count(len(s.Locations), "location"), check.Count(nodes, "node"), check.Count(len(s.Accounts), "account"))
-		return
 	}
 	for _, f := range c.Findings {
 		_, _ = fmt.Fprintf(w, "%-8s  %s\n", strings.ToUpper(string(f.Severity)), f.What)
 		if f.Next != "" {
 			_, _ = fmt.Fprintf(w, "          next: %s\n", f.Next)
+		}
+	}
+	for _, l := range s.Locations {
+		if l.Peer != "" && !slices.ContainsFunc(s.Locations, func(o admin.Location) bool { return o.Name == l.Peer }) {
+			_, _ = fmt.Fprintf(w, "%s is not looked at: this port does not show it; ask a gateway\n", l.Peer)
 		}
 	}
 }

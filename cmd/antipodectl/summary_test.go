@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/geo"
 )
 
@@ -173,6 +174,23 @@ func TestColours(t *testing.T) {
 	require.False(t, coloured(device, env(map[string]string{"NO_COLOR": "1"})))
 	require.False(t, coloured(device, env(map[string]string{"TERM": "dumb"})))
 	require.False(t, coloured(&strings.Builder{}, env(nil)), "a pipe")
+}
+
+// A check at the port of one location does not pass for one of both.
+func TestCheckNamesTheLocationThatThePortDoesNotShow(t *testing.T) {
+	s := manyAccounts(3)
+	s.Locations[0].Peer, s.Locations[1].Peer = "southcentralus", "northcentralus"
+	shown := func() string {
+		var b strings.Builder
+		writeChecked(&b, s, checked{Findings: check.Status(s)})
+		return b.String()
+	}
+	require.Equal(t, "all is well: 2 locations, 6 nodes, 3 accounts\n", shown())
+	s.Locations = s.Locations[:1]
+	const unseen = "southcentralus is not looked at: this port does not show it; ask a gateway\n"
+	require.Equal(t, "all is well: 1 locations, 3 nodes, 3 accounts\n"+unseen, shown())
+	s.Locations[0].Nodes[0].State = admin.Unreachable
+	require.True(t, strings.HasSuffix(shown(), unseen), shown())
 }
 
 // An alarm of streams ends an hour after the last one of its reason: it has a count alone then, unless all is asked for.
