@@ -22,7 +22,7 @@ func writeDrillPlan(w io.Writer, p drillPlan) {
 	for i, s := range p.Steps {
 		_, _ = fmt.Fprintf(w, "step %d     %s\n", i+1, s)
 	}
-	_, _ = fmt.Fprintln(w, "nothing was changed: --yes moves the account there and back")
+	writeUnchanged(w, p.Blocked, "nothing was changed: --yes moves the account there and back")
 }
 
 func writeDrill(w io.Writer, r *drill.Report) {

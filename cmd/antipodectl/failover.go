@@ -173,6 +173,14 @@ func writeBlocked(w io.Writer, blocked []string) {
 	}
 }
 
+// writeUnchanged is the last line of a plan: what --yes does, which is refused where something blocks it.
+func writeUnchanged(w io.Writer, blocked []string, yes string) {
+	if len(blocked) > 0 {
+		yes = "nothing was changed, and with --yes it is refused"
+	}
+	_, _ = fmt.Fprintln(w, yes)
+}
+
 // writePlanState writes what a failover meets.
 func writePlanState(w io.Writer, p failoverPlan) {
 	_, _ = fmt.Fprintf(w, "account    %s, %s, epoch %s\nmove       %s to %s\n", p.Account, p.After, p.Epoch, p.From, orNone(string(p.To)))
@@ -233,7 +241,7 @@ account. Those that do not move are tried three times. It shows how many have mo
 		if dry || !yes {
 			err := t.print(plan, func(w io.Writer) {
 				writePlan(w, plan)
-				_, _ = fmt.Fprintln(w, nothingChanged)
+				writeUnchanged(w, plan.Blocked, nothingChanged)
 			})
 			return errors.Join(err, plan.refusal("a planned failover"))
 		}

@@ -215,7 +215,7 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 		}
 		err := t.print(plan, func(w io.Writer) {
 			writeWholePlan(w, plan)
-			_, _ = fmt.Fprintln(w, "nothing was changed: --yes begins it")
+			writeUnchanged(w, plan.Blocked, nothingChanged)
 		})
 		return errors.Join(err, plan.refusal(), plan.Unplanned.refusal(plan.From))
 	}

@@ -21,14 +21,18 @@ func TestBlockedFailoverIsRefused(t *testing.T) {
 	for _, line := range []string{"planned pictures", "planned pictures --yes --dry-run", "unplanned pictures --yes --dry-run"} {
 		code, out, errOut := ctl(d.url, strings.Fields("failover "+line)...)
 		require.Equal(t, command.Done, code, errOut)
-		require.Contains(t, out, "nothing was changed")
+		require.Contains(t, out, nothingChanged)
 	}
 	d.blocked = true
 	for _, line := range []string{"planned pictures --yes", "planned pictures --dry-run"} {
-		code, _, errOut := ctl(d.url, strings.Fields("failover "+line)...)
+		code, out, errOut := ctl(d.url, strings.Fields("failover "+line)...)
 		require.Equal(t, command.Failed, code)
+		require.NotContains(t, out, nothingChanged)
 		require.Contains(t, errOut, "a planned failover of pictures is blocked, nothing was changed: an operation is under way: a bootstrap")
 	}
+	code, out, _ := ctl(d.url, "drill", "pictures")
+	require.Equal(t, command.Failed, code)
+	require.NotContains(t, out, "--yes moves")
 	require.Empty(t, d.did)
 }
 
@@ -85,7 +89,8 @@ func TestBlockedLocationFailoverIsRefused(t *testing.T) {
 		url := wholeServer(t, c.north, c.south, &begun, admin.LocationFailover{})
 		code, out, errOut := ctl(url, "failover", c.line, "--location", "northcentralus", "--dry-run", "--yes")
 		require.Zero(t, begun)
-		require.Contains(t, out, "nothing was changed")
+		require.Equal(t, c.blocked != "", strings.Contains(out, "nothing was changed, and with --yes it is refused\n"), out)
+		require.Equal(t, c.blocked == "", strings.Contains(out, nothingChanged), out)
 		require.Equal(t, c.line == "planned", strings.Contains(out, "passed by  account pictures: an operation is under way: a bootstrap"))
 		require.Contains(t, errOut, c.blocked)
 		require.Equal(t, c.blocked != "", code == command.Failed)

@@ -123,14 +123,17 @@ func locationRow(l admin.Location) []string {
 			oldest = max(oldest, v.BacklogAgeSeconds)
 		}
 	}
-	age := "-"
-	if backlog > 0 {
+	waits, age := size(backlog), "-"
+	switch {
+	case led < len(l.Ranges) || len(l.Ranges) == 0: // What the other ranges have is not known.
+		waits = unknown
+	case backlog > 0:
 		age = span(oldest)
 	}
 	of := func(n, all int) string { return fmt.Sprintf("%d of %d", n, all) }
-	row := []string{string(l.Name), locationState(l), of(serves, len(l.Nodes)), of(led, len(l.Ranges)), of(inSync, voters), size(backlog), age, level(l)}
+	row := []string{string(l.Name), locationState(l), of(serves, len(l.Nodes)), of(led, len(l.Ranges)), of(inSync, voters), waits, age, level(l)}
 	if len(l.Ranges) == 0 { // Nobody there answers.
-		row[3], row[4], row[5] = "-", "-", "-"
+		row[3], row[4] = unknown, unknown
 	}
 	return row
 }
@@ -151,7 +154,7 @@ func writeAccounts(w io.Writer, s admin.Status, room int) {
 		return cmp.Or(cmp.Compare(b.trouble, a.trouble), cmp.Compare(b.lag, a.lag))
 	})
 	room -= 3 // What the rows of accounts stand between.
-	rows, troubled, calm, worst := [][]string{{"ACCOUNT", "PRIMARY", "SERVICE", "STATUS", "LAG"}}, 0, 0, 0.0
+	rows, troubled, calm, worst := [][]string{{"ACCOUNT", "PRIMARY", "SERVICE", "STATUS", "LAG"}}, 0, 0, -1.0
 	shown := map[bool]int{}
 	for i, a := range all {
 		well, most := a.trouble == 0, troubledMost
@@ -173,7 +176,10 @@ func writeAccounts(w io.Writer, s admin.Status, room int) {
 	if troubled > 0 {
 		_, _ = fmt.Fprintf(w, moreUnwell, troubled)
 	}
-	if calm > 0 {
+	switch {
+	case calm > 0 && worst < 0:
+		_, _ = fmt.Fprintf(w, "and %d more without a copy here: antipodectl status --all\n", calm)
+	case calm > 0:
 		_, _ = fmt.Fprintf(w, "and %d more that are well, %s behind at most: antipodectl status --all\n", calm, span(worst))
 	}
 }
@@ -210,7 +216,8 @@ type accountRows struct {
 	rows [][]string
 	// trouble is 2 where its clients are not served, 1 where a service has no Last Sync Time or is late, else 0.
 	trouble int
-	lag     float64
+	// lag is below zero where nothing is known of a copy.
+	lag float64
 }
 
 func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows) {
@@ -226,6 +233,9 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 		out.trouble = 2
 	}
 	status := func(s admin.ServiceStatus) string { return serviceStatus(s, down[a.Primary]) }
+	if len(a.Services) == 0 {
+		out.lag = -1
+	}
 	alike := true
 	for _, s := range a.Services {
 		alike = alike && status(s) == status(a.Services[0])
@@ -239,6 +249,9 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 	switch {
 	case len(a.Services) == 0 && down[a.Primary]:
 		row("all", primaryNotServing, unknown)
+	case len(a.Services) == 0 && down[a.Secondary]:
+		out.trouble = 1
+		row("all", "secondary not serving", unknown)
 	case len(a.Services) == 0:
 		row("all", "-", "-")
 	case alike:

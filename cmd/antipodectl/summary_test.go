@@ -176,6 +176,25 @@ func TestColours(t *testing.T) {
 	require.False(t, coloured(&strings.Builder{}, env(nil)), "a pipe")
 }
 
+// An account whose secondary is dead is not among those that are well, and what its dead location has is not known. Where no
+// account has a copy that is known here, none is said to be 0 s behind.
+func TestStatusDoesNotCallADeadSecondaryWell(t *testing.T) {
+	s := manyAccounts(30)
+	for i := range s.Accounts {
+		s.Accounts[i].Services = nil
+	}
+	lines := summary(s)
+	require.Equal(t, "and 25 more without a copy here: antipodectl status --all", lines[len(lines)-1])
+	s.Accounts[7].Secondary = ""
+	s.Locations[1] = admin.Location{Name: "southcentralus", State: admin.Unreachable}
+	text := strings.Join(summary(s), "\n")
+	require.Contains(t, text, "\nsouthcentralus  unreachable  0 of 0  unknown  unknown   unknown ")
+	require.Contains(t, text, "accountwithalongname0000  northcentralus  all      secondary not serving  unknown\n")
+	require.Contains(t, text, "accountwithalongname0007  northcentralus  all      -                      -\n")
+	require.Contains(t, text, "\nand 19 more that are not well: antipodectl status --all")
+	require.NotContains(t, text, "that are well")
+}
+
 // A check at the port of one location does not pass for one of both.
 func TestCheckNamesTheLocationThatThePortDoesNotShow(t *testing.T) {
 	s := manyAccounts(3)
@@ -188,7 +207,7 @@ func TestCheckNamesTheLocationThatThePortDoesNotShow(t *testing.T) {
 	require.Equal(t, "all is well: 2 locations, 6 nodes, 3 accounts\n", shown())
 	s.Locations = s.Locations[:1]
 	const unseen = "southcentralus is not looked at: this port does not show it; ask a gateway\n"
-	require.Equal(t, "all is well: 1 locations, 3 nodes, 3 accounts\n"+unseen, shown())
+	require.Equal(t, "all is well: 1 location, 3 nodes, 3 accounts\n"+unseen, shown())
 	s.Locations[0].Nodes[0].State = admin.Unreachable
 	require.True(t, strings.HasSuffix(shown(), unseen), shown())
 }
