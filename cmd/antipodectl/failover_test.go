@@ -73,15 +73,16 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 	require.NotContains(t, out, "blocked")
 }
 
-// Beside a primary that answers, an unplanned failover is shown with the planned one, which loses nothing; not beside one for
-// which that is blocked.
+// Beside a primary that answers, an unplanned failover is shown with the planned one, which loses nothing, or with what it
+// would lose where that is blocked; not beside one that does not answer.
 func TestUnplannedPointsToPlanned(t *testing.T) {
-	status := admin.Live
+	status, lag := admin.Live, admin.ServiceLag{}
 	mux := http.NewServeMux()
 	account := admin.AccountInfo{Account: admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"}}
 	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(account) })
 	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "blob", Status: status}}}})
+		lag.ServiceStatus = admin.ServiceStatus{Service: "blob", Status: status}
+		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{lag}})
 	})
 	mux.HandleFunc("POST /v1/accounts/pictures/update", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(admin.AccountUpdated{AccountInfo: account})
@@ -95,6 +96,14 @@ func TestUnplannedPointsToPlanned(t *testing.T) {
 	status = admin.Unavailable
 	_, out, _ = ctl(srv.URL, "failover", "unplanned", "pictures")
 	require.NotContains(t, out, "planned failover")
+	behind := uint64(26)
+	lag.LagRecords = &behind
+	_, out, _ = ctl(srv.URL, "failover", "unplanned", "pictures")
+	require.Contains(t, out, "north answers: what it has acknowledged and is not there would be lost; first mend what blocks a planned failover: "+
+		"antipodectl failover plan pictures\n")
+	lag.AtLeast = true
+	_, out, _ = ctl(srv.URL, "failover", "unplanned", "pictures")
+	require.NotContains(t, out, "answers", "the primary was not asked")
 }
 
 // R19: a location that does not exist has no failover, and no plan; the port of one location alone knows no other.

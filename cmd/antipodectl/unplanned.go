@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,8 +80,8 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 			}
 			err = t.print(out, func(w io.Writer) {
 				writeLoss(w, out)
-				if out.FailoverPhase == "" && out.Primary != to && t.mayPlan(ctx, name) {
-					_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", out.Primary, name)
+				if out.FailoverPhase == "" && out.Primary != to {
+					t.writeAlive(ctx, w, name)
 				}
 				if out.Refused == "" {
 					_, _ = fmt.Fprintln(w, nothingChanged)
@@ -102,10 +103,20 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 	return c
 }
 
-// mayPlan reports whether a planned failover of an account would begin now.
-func (t *tool) mayPlan(ctx context.Context, name geo.Account) bool {
+// writeAlive warns where the primary of an account answers: it may take writes, all of which an unplanned failover loses.
+func (t *tool) writeAlive(ctx context.Context, w io.Writer, name geo.Account) {
 	plan, err := t.planFailover(ctx, name)
-	return err == nil && len(plan.Blocked) == 0
+	if err != nil {
+		return
+	}
+	if len(plan.Blocked) == 0 {
+		_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", plan.From, name)
+		return
+	}
+	if slices.ContainsFunc(plan.Services, func(s admin.ServiceLag) bool { return s.LagRecords != nil && !s.AtLeast }) {
+		_, _ = fmt.Fprintf(w, "%s answers: what it has acknowledged and is not there would be lost; first mend what blocks a planned failover: "+
+			"antipodectl failover plan %s\n", plan.From, name)
+	}
 }
 
 // refusalOf is why a location would refuse an unplanned failover, nil if it would not.
