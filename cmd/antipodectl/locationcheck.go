@@ -41,6 +41,18 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 	p.Unplanned.Stay = max(0, p.Accounts-now.Waiting)
 }
 
+// writeOther names the other kind of failover where that is the one to think of: no planned one begins at a location that is
+// dead, and at one that serves it loses nothing.
+func (p wholePlan) writeOther(w io.Writer) {
+	switch {
+	case p.Accounts == 0:
+	case p.unplanned && p.serves:
+		_, _ = fmt.Fprintf(w, "%s serves: a planned failover loses nothing: antipodectl failover plan --location %s\n", p.From, p.From)
+	case !p.unplanned && !p.serves && p.runs:
+		_, _ = fmt.Fprintf(w, "if it will not be back soon: antipodectl failover unplanned --location %s --to %s\n", p.From, p.To)
+	}
+}
+
 // write writes what an unplanned failover would refuse.
 func (c *wholeCheck) write(w io.Writer) {
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -68,8 +69,8 @@ type wholePlan struct {
 	PassedOver []string `json:"passed_over"`
 	// Unplanned is what the other location says of an unplanned failover; absent where it was not asked.
 	Unplanned *wholeCheck `json:"unplanned,omitempty"`
-	// runs: To does.
-	runs bool
+	// runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
+	runs, serves, unplanned bool
 }
 
 // wholeService is how far one service of many accounts is.
@@ -95,12 +96,20 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	if err := f.known(s.Locations); err != nil {
 		return wholePlan{}, err
 	}
-	p := wholePlan{From: geo.Location(f.from), To: geo.Location(f.to), Blocked: []string{}, PassedOver: []string{}}
+	p := wholePlan{From: geo.Location(f.from), To: geo.Location(f.to), Blocked: []string{}, PassedOver: []string{}, unplanned: unplanned}
+	if s.Link.State == admin.LinkCut && !unplanned {
+		p.Blocked = append(p.Blocked, "an operator cut the link: antipodectl link heal")
+	}
 	for _, l := range s.Locations {
 		switch {
 		case l.Name == p.From:
 			p.backlog(l)
-			if l.State != admin.Running && !unplanned {
+			p.serves = l.State == admin.Running && (len(l.Ranges) == 0 || check.Serves(l))
+			switch {
+			case p.serves || unplanned:
+			case l.State == admin.Running:
+				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s leads no range", l.Name))
+			default:
 				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s is %s", l.Name, l.State))
 			}
 		case p.To == "" || p.To == l.Name:
@@ -193,6 +202,7 @@ func writeWholePlan(w io.Writer, p wholePlan) {
 	}
 	p.Unplanned.write(w)
 	writeBlocked(w, p.Blocked)
+	p.writeOther(w)
 }
 
 // refusal is why a failover of a location is not begun; nil if nothing blocks it.

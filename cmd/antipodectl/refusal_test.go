@@ -107,6 +107,44 @@ func TestBlockedLocationFailoverIsRefused(t *testing.T) {
 	}
 }
 
+// A plan names the other kind of failover where that is the one to think of, and what blocks a planned one although both
+// locations run: a cut link, and a location that leads no range.
+func TestWholePlanNamesTheOtherFailover(t *testing.T) {
+	s := manyAccounts(2)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.Version = admin.StatusVersion
+		if r.URL.Path == "/v1/status" {
+			_ = json.NewEncoder(w).Encode(s)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(admin.LocationFailover{From: drillNorth, To: drillSouth, Waiting: 2})
+	}))
+	defer srv.Close()
+	plan := func(line string) string {
+		_, out, _ := ctl(srv.URL, strings.Fields("failover "+line+" --location northcentralus")...)
+		return out
+	}
+	const planned = "northcentralus serves: a planned failover loses nothing: antipodectl failover plan --location northcentralus\n"
+	const unplanned = "if it will not be back soon: antipodectl failover unplanned --location northcentralus --to southcentralus\n"
+	require.Contains(t, plan("unplanned"), planned)
+	require.NotContains(t, plan("plan"), unplanned)
+	require.NotContains(t, plan("plan"), "blocked")
+
+	s.Link.State = admin.LinkCut
+	require.Contains(t, plan("plan"), "blocked    an operator cut the link: antipodectl link heal\n")
+	require.NotContains(t, plan("unplanned"), "blocked", "it does not need the link")
+	s.Link.State = admin.LinkUp
+	for i := range s.Locations[0].Ranges {
+		s.Locations[0].Ranges[i].LeaderView = nil
+	}
+	require.Contains(t, plan("plan"), "blocked    location northcentralus leads no range\n"+unplanned)
+	require.NotContains(t, plan("unplanned"), planned)
+	s.Locations[0].State = admin.Unreachable
+	require.Contains(t, plan("plan"), "blocked    location northcentralus is unreachable\n"+unplanned)
+	s.Accounts = nil
+	require.NotContains(t, plan("plan"), unplanned)
+}
+
 // The plan of an unplanned failover of a location names the accounts that the other location would refuse, counts them, and ends
 // with exit code 1. It begins nothing. A location that cannot say keeps nobody from the failover itself.
 func TestWholePlanNamesRefusedAccounts(t *testing.T) {
