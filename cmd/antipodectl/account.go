@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,22 +81,31 @@ func (t *tool) accountList() *cobra.Command {
 			for _, a := range l.Accounts {
 				under = append(under, a.Account)
 			}
-			writeOperations(w, under)
+			writeOperations(w, under, len(under))
 		}),
 	}
 }
 
-// writeOperations writes what is under way for accounts, and which of them have no primary, after a list of them; nothing for none.
-func writeOperations(w io.Writer, accounts []admin.Account) {
-	rows := [][]string{{"UNDER WAY FOR", "OPERATION", "PHASE", "CANNOT GO ON NOW"}}
+// writeOperations writes what is under way for accounts, for the first of them, and which of them have no primary, after a list
+// of them; nothing for none.
+func writeOperations(w io.Writer, accounts []admin.Account, most int) {
+	rows, more := [][]string{{"UNDER WAY FOR", "OPERATION", "PHASE", "CANNOT GO ON NOW"}}, 0
 	for _, a := range accounts {
-		if a.Operation != "" {
-			rows = append(rows, []string{string(a.Name), a.Operation, orNone(a.FailoverPhase), orNone(a.OperationWaits)})
+		switch {
+		case a.Operation == "":
+		case len(rows) > most:
+			more++
+		default: // Errors of several nodes are lines of one text.
+			waits := strings.Join(strings.Fields(a.OperationWaits), " ")
+			rows = append(rows, []string{string(a.Name), a.Operation, orNone(a.FailoverPhase), orNone(waits)})
 		}
 	}
 	if len(rows) > 1 {
 		_, _ = fmt.Fprintln(w)
 		table(w, rows)
+	}
+	if more > 0 {
+		_, _ = fmt.Fprintf(w, "and %d more: antipodectl account list\n", more)
 	}
 	for _, a := range accounts {
 		if a.WithoutPrimary != "" {

@@ -195,6 +195,23 @@ func TestStatusDoesNotCallADeadSecondaryWell(t *testing.T) {
 	require.NotContains(t, text, "that are well")
 }
 
+// After a failover of a location many accounts have the same under way: a screen shows the first, in one line each, and counts
+// the others; all of them on request.
+func TestStatusCountsWhatIsUnderWay(t *testing.T) {
+	s := manyAccounts(141)
+	for i := range s.Accounts {
+		s.Accounts[i].Operation, s.Accounts[i].OperationWaits = "a failover", "node 1: not reachable\nnode 2: not reachable"
+	}
+	lines := summary(s)
+	require.Equal(t, "and 138 more: antipodectl account list", lines[len(lines)-1])
+	row := "accountwithalongname0002  a failover  none   node 1: not reachable node 2: not reachable"
+	require.Equal(t, row, lines[len(lines)-2])
+	var b strings.Builder
+	writeStatus(&b, s, statusView{all: true})
+	require.NotContains(t, b.String(), "more: antipodectl account list")
+	require.Contains(t, b.String(), "accountwithalongname0140  a failover")
+}
+
 // A check at the port of one location does not pass for one of both.
 func TestCheckNamesTheLocationThatThePortDoesNotShow(t *testing.T) {
 	s := manyAccounts(3)

@@ -38,7 +38,11 @@ var (
 func writeStatus(out io.Writer, s admin.Status, v statusView) {
 	w, under := &strings.Builder{}, &strings.Builder{}
 	defer func() { _, _ = io.WriteString(out, w.String()+under.String()) }()
-	writeUnderWay(under, s.Accounts)
+	most := len(s.Accounts)
+	if !v.all {
+		most = underWayMost
+	}
+	writeUnderWay(under, s.Accounts, most)
 	writeHealth(w, s)
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
@@ -86,6 +90,9 @@ func writeStatus(out io.Writer, s admin.Status, v statusView) {
 		writeAccounts(w, s, screenRows-rowsOfScreen(w.String())-rowsOfScreen(under.String()))
 	}
 }
+
+// underWayMost is how many accounts with an operation under way a screen shows.
+const underWayMost = 3
 
 // writeTables writes all locations, nodes and ranges.
 func writeTables(w io.Writer, s admin.Status) {
@@ -219,13 +226,13 @@ func writeSync(w io.Writer, s admin.Status) {
 	table(w, rows)
 }
 
-// writeUnderWay writes the operations and bootstraps of accounts.
-func writeUnderWay(w io.Writer, accounts []admin.AccountStatus) {
+// writeUnderWay writes the operations of so many accounts, and the bootstraps.
+func writeUnderWay(w io.Writer, accounts []admin.AccountStatus, most int) {
 	under := make([]admin.Account, 0, len(accounts))
 	for _, a := range accounts {
 		under = append(under, a.Account)
 	}
-	writeOperations(w, under)
+	writeOperations(w, under, most)
 	if rows := copyRows(accounts); rows != nil {
 		_, _ = fmt.Fprintln(w)
 		table(w, append([][]string{{"BOOTSTRAP OF", "COPIED", "ROWS", "BYTES", "RATE", "LEFT (ESTIMATE)", "NOT ACKNOWLEDGED"}}, rows...))
