@@ -310,7 +310,7 @@ func (f *findings) operations() {
 		if n := len(of[w]); n > 1 {
 			whose = fmt.Sprintf("%s (%s)", Count(n, "account"), some(of[w]))
 		}
-		f.add(Warning, "antipodectl account show "+string(of[w][0]), "%s: %s cannot go on: %s", whose, w.operation, w.why)
+		f.add(Warning, "antipodectl account show "+string(of[w][0]), "%s cannot go on with %s: %s", whose, w.operation, w.why)
 	}
 }
 

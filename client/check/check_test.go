@@ -180,7 +180,7 @@ func TestStatus(t *testing.T) {
 		}, []Finding{{Critical, "account acct1: no location takes its writes", "docs/runbooks/account-without-primary.md"}}},
 		"an operation waits": {func(s *admin.Status) {
 			s.Accounts[1].Operation, s.Accounts[1].OperationWaits = "a planned failover to south", "the link is cut"
-		}, []Finding{{Warning, "account acct1: a planned failover to south cannot go on: the link is cut", "antipodectl account show acct1"}}},
+		}, []Finding{{Warning, "account acct1 cannot go on with a planned failover to south: the link is cut", "antipodectl account show acct1"}}},
 		"operations wait for the same": {func(s *admin.Status) {
 			for i := range s.Accounts {
 				s.Accounts[i].Operation, s.Accounts[i].OperationWaits = "a planned failover to south", "the link is cut"
@@ -188,11 +188,11 @@ func TestStatus(t *testing.T) {
 			s.Accounts[2].OperationWaits = "row 02031234: malformed block"
 		}, []Finding{
 			{
-				Warning, "6 accounts (acct0, acct1, acct3, acct4, acct5 and 1 more): a planned failover to south cannot go on: the link is cut",
+				Warning, "6 accounts (acct0, acct1, acct3, acct4, acct5 and 1 more) cannot go on with a planned failover to south: the link is cut",
 				"antipodectl account show acct0",
 			},
 			{
-				Warning, "account acct2: a planned failover to south cannot go on: row 02031234: malformed block",
+				Warning, "account acct2 cannot go on with a planned failover to south: row 02031234: malformed block",
 				"antipodectl account show acct2",
 			},
 		}},
@@ -207,7 +207,7 @@ func TestStatus(t *testing.T) {
 		}, []Finding{
 			{Critical, "north does not answer", "docs/runbooks/target-down.md"},
 			{
-				Warning, "account acct4: the failover: the other one does not know yet cannot go on: not reachable",
+				Warning, "account acct4 cannot go on with the failover: the other one does not know yet: not reachable",
 				"antipodectl account show acct4",
 			},
 		}},
