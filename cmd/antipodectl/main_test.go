@@ -475,7 +475,7 @@ func TestServerDown(t *testing.T) {
 		require.Equal(t, command.Failed, code, line)
 		require.Empty(t, out, line)
 		require.Equal(t, "antipodectl: no server answers at "+url+
-			": start one with `make run`, or name another with --admin URL or ANTIPODE_ADMIN\n", errOut)
+			": see that it runs, or name another with --admin URL or ANTIPODE_ADMIN\n", errOut)
 	}
 }
 

@@ -103,7 +103,7 @@ func (t *tool) explain(err error) string {
 	var said *admin.Error
 	switch {
 	case errors.Is(err, admin.ErrUnreachable):
-		msg = fmt.Sprintf("no server answers at %s: start one with `make run`, or name another with --admin URL or %s",
+		msg = fmt.Sprintf("no server answers at %s: see that it runs, or name another with --admin URL or %s",
 			t.client.URL(), adminEnv)
 	case errors.As(err, &said) && said.Status == http.StatusUnauthorized:
 		msg = said.Message + " (--token-file FILE names a copy of the server's token)"

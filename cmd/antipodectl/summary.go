@@ -63,7 +63,7 @@ func writeHealth(w io.Writer, s admin.Status) {
 func writeSummary(w io.Writer, s admin.Status) {
 	locations := [][]string{{"LOCATION", "STATE", "NODES", "LEADERS", "IN SYNC", "BACKLOG", "OLDEST", "LEVEL"}}
 	nodes := [][]string{nodeHeader}
-	ranges := [][]string{withoutID(rangeHeader)}
+	ranges := [][]string{shortRange(rangeHeader)}
 	for _, l := range s.Locations {
 		locations = append(locations, locationRow(l))
 		for _, n := range l.Nodes {
@@ -73,7 +73,7 @@ func writeSummary(w io.Writer, s admin.Status) {
 		}
 		for _, r := range l.Ranges {
 			if check.Serves(l) && (r.LeaderView == nil || r.InSyncReplicas < r.ConfiguredReplicas) {
-				ranges = append(ranges, withoutID(rangeRow(string(l.Name), r)))
+				ranges = append(ranges, shortRange(rangeRow(string(l.Name), r)))
 			}
 		}
 	}
@@ -94,8 +94,12 @@ func writeSummary(w io.Writer, s admin.Status) {
 	}
 }
 
-// withoutID is a row of a range without its number: its service names it.
-func withoutID(row []string) []string { return append([]string{row[0]}, row[2:]...) }
+// shortRange is a row of a range without its number, since its service names it, and without who is not in sync.
+func shortRange(row []string) []string {
+	row = append([]string{row[0]}, row[2:]...)
+	row[3], _, _ = strings.Cut(row[3], ",")
+	return row
+}
 
 // locationState is the state of a location. One that runs and leads no range serves nothing.
 func locationState(l admin.Location) string {

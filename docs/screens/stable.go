@@ -17,7 +17,7 @@ var (
 		"BACKLOG": "600 B", "OLDEST": "1.000s", "LAG": "0.100s", "VERSION": "1.0.0", "UP": "5m",
 		"DISK FREE": "60.0 GiB", "CLOCK": "+0.000s", "CERT": "1824d", "LEASE": "6s",
 	}
-	none = regexp.MustCompile(`^(-|0 B|none|off|full|ended)$`)
+	none = regexp.MustCompile(`^(-|0 B|none|unknown|off|full|ended)$`)
 	// spans are those within a text.
 	spans = []struct { //nolint:gochecknoglobals // A table.
 		from *regexp.Regexp
