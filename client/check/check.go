@@ -99,9 +99,15 @@ func (f *findings) location(l admin.Location) {
 }
 
 func (f *findings) locationDown(l admin.Location) {
-	served := 0
+	served, alone, copies := 0, 0, 0
 	for _, a := range f.status.Accounts {
-		if a.Primary == l.Name {
+		switch {
+		case a.Secondary == l.Name:
+			copies++
+		case a.Primary == l.Name && a.Secondary == "":
+			alone++
+			served++
+		case a.Primary == l.Name:
 			served++
 		}
 	}
@@ -112,6 +118,14 @@ func (f *findings) locationDown(l admin.Location) {
 	next := "docs/runbooks/target-down.md"
 	if served > 0 {
 		what += "; it is the primary of " + Count(served, "account")
+	}
+	if alone > 0 {
+		what += fmt.Sprintf(", %d of them without a copy", alone)
+	}
+	if copies > 0 {
+		what += "; nothing is replicated to it, for " + Count(copies, "account")
+	}
+	if served > alone {
 		next = "antipodectl failover plan --location " + string(l.Name)
 	}
 	f.add(Critical, next, "%s", what)

@@ -74,7 +74,13 @@ func TestStatus(t *testing.T) {
 		"a location does not answer": {func(s *admin.Status) {
 			s.Locations[1] = admin.Location{Name: "south", State: admin.Unreachable, Warnings: []string{"no route"}}
 			s.Accounts[0].Services = nil
-		}, []Finding{{Critical, "south does not answer", "docs/runbooks/target-down.md"}}},
+		}, []Finding{{Critical, "south does not answer; nothing is replicated to it, for 7 accounts", "docs/runbooks/target-down.md"}}},
+		"a location is down, and no account of it has a copy": {func(s *admin.Status) {
+			s.Locations[0] = admin.Location{Name: "north", State: admin.Unreachable}
+			for i := range s.Accounts {
+				s.Accounts[i].Secondary, s.Accounts[i].Services = "", nil
+			}
+		}, []Finding{{Critical, "north does not answer; it is the primary of 7 accounts, 7 of them without a copy", "docs/runbooks/target-down.md"}}},
 		"a node is away": {func(s *admin.Status) {
 			s.Locations[0].Nodes[2].State = admin.Unreachable
 			for _, r := range s.Locations[0].Ranges {
@@ -205,7 +211,7 @@ func TestStatus(t *testing.T) {
 			}
 			s.Accounts[4].FailoverPhase = admin.FailoverWithdrawing
 		}, []Finding{
-			{Critical, "north does not answer", "docs/runbooks/target-down.md"},
+			{Critical, "north does not answer; nothing is replicated to it, for 7 accounts", "docs/runbooks/target-down.md"},
 			{
 				Warning, "account acct4 cannot go on with the failover: the other one does not know yet: not reachable",
 				"antipodectl account show acct4",
