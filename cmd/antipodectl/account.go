@@ -140,6 +140,10 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 			out := shown{AccountInfo: a, ConnectionString: admin.ConnectionString(a, k)}
 			if g, err := t.client.GeoReplication(ctx, a.Name); err == nil {
 				out.Geo = &g
+				if s := g.Stats; s != nil && s.CanPlannedFailover { // Both locations answer, and a plan knows more.
+					plan, err := t.planFailover(ctx, a.Name)
+					s.CanPlannedFailover = err == nil && len(plan.Blocked) == 0
+				}
 			}
 			return out, err
 		}, writeAccount),

@@ -51,6 +51,10 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(admin.Lag{Services: []admin.ServiceLag{{ServiceStatus: admin.ServiceStatus{Service: "blob", Status: admin.Live}}}})
 	})
+	mux.HandleFunc("GET /v1/accounts/pictures/geo", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.GeoReplication{Stats: &admin.GeoReplicationStats{CanFailover: true, CanPlannedFailover: true}})
+	})
+	mux.HandleFunc("GET /v1/accounts/pictures/keys", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(admin.Keys{}) })
 	mux.HandleFunc("POST /v1/accounts/pictures/update", func(w http.ResponseWriter, r *http.Request) {
 		var in admin.UpdateAccount
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Failover == nil || !in.Failover.DryRun {
@@ -67,8 +71,12 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 		require.Contains(t, out+errOut, "south does not answer", args)
 		require.Equal(t, args[0] == "planned", code == command.Failed, args)
 	}
+	_, out, _ := ctl(srv.URL, "account", "show", "pictures")
+	require.Contains(t, out, "failover: planned not possible now, unplanned possible", "as the plan says it")
 	refusal = http.StatusBadRequest
-	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
+	_, out, _ = ctl(srv.URL, "account", "show", "pictures")
+	require.Contains(t, out, "failover: planned possible, unplanned possible")
+	_, out, _ = ctl(srv.URL, "failover", "plan", "pictures")
 	require.Contains(t, out, "; nothing is lost\n")
 	require.NotContains(t, out, "blocked")
 }
