@@ -75,6 +75,10 @@ type Directory struct {
 	waits     waits
 	rests     rests
 	answering answering
+	marks     marks
+	// received returns the greatest time that the other location has committed of a range here; nil where nobody asks that.
+	received   func(context.Context, geo.RangeID) (geo.Timestamp, error)
+	receptions receptions
 	// promotions bounds the steps of promotions.
 	promotions PromotionTimes
 	// heldBack reports whether something of an account that is secondary here has arrived and waits for the clock.
@@ -111,6 +115,12 @@ func (d *Directory) SetClaims(c Claims) { d.claims = c }
 // SetHeldBack sets what reports whether something of an account that is secondary here has arrived and waits, or waited some
 // seconds ago, for the clock (R6). It is called from any goroutine. Without it nothing does.
 func (d *Directory) SetHeldBack(f func(*catalog.Account) bool) { d.heldBack = f }
+
+// SetReceived sets what asks the other location up to what time it has committed a range here: see pair.End.Received. Without
+// it a move knows of its streams by what is acknowledged alone.
+func (d *Directory) SetReceived(f func(context.Context, geo.RangeID) (geo.Timestamp, error)) {
+	d.received = f
+}
 
 // SetPace sets the clock that paces bootstraps, in place of the system's, and the rate of those that are begun without
 // one, 0 for no bound.

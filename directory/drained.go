@@ -38,23 +38,43 @@ func (h heads) of(r geo.RangeID) (out heads) {
 // ends asks each range where the account's streams of its epoch end, and whether the other location has acknowledged
 // all of that: applied it, payload included (R14). waiting is how many bytes it has not.
 func (d *Directory) ends(ctx context.Context, a catalog.Account) (ends heads, waiting uint64, err error) {
-	for _, r := range d.stamp.Route().Everywhere(a.Name) {
-		cmd := &drained{account: a.Name, gate: primaryGate(&a)}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
-			return nil, 0, fmt.Errorf("the streams of the %s range: %w", r.Service, err)
-		}
-		ends, waiting = append(ends, cmd.found.Heads...), waiting+cmd.found.Waiting
+	found, err := d.drains(ctx, a, false)
+	for _, f := range found {
+		ends = append(ends, f.Heads...)
 	}
-	return ends, waiting, nil
+	return ends, waitingOf(found), err
 }
 
-// drained is a command without an effect that finds where a range's streams of an account end. It is evaluated like a
-// write, so that it sees every write before it. kv.ErrBusy: the range does not have the gate, or its gates are not
-// compared since it was recovered with loss.
+// drains asks each range how far its streams of the account are acknowledged, in the order of route.Table.Everywhere. With
+// closes each commits a closed record.
+func (d *Directory) drains(ctx context.Context, a catalog.Account, closes bool) (found []drain, err error) {
+	for _, r := range d.stamp.Route().Everywhere(a.Name) {
+		cmd := &drained{account: a.Name, gate: primaryGate(&a), closes: closes}
+		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+			return nil, fmt.Errorf("the streams of the %s range: %w", r.Service, err)
+		}
+		found = append(found, cmd.found)
+	}
+	return found, nil
+}
+
+// waitingOf is how many bytes of some ranges are not acknowledged.
+func waitingOf(found []drain) (waiting uint64) {
+	for _, f := range found {
+		waiting += f.Waiting
+	}
+	return waiting
+}
+
+// drained is a command that finds where a range's streams of an account end. It is evaluated like a write, so that it sees
+// every write before it. It has no effect but for a closed record. kv.ErrBusy: the range does not have the gate, or its gates
+// are not compared since it was recovered with loss.
 type drained struct {
 	account geo.Account
 	gate    change.Gate
-	found   drain
+	// closes: the range commits a closed record.
+	closes bool
+	found  drain
 }
 
 // drain is how far a range's streams of an account are acknowledged.
@@ -63,6 +83,17 @@ type drain struct {
 	// Waiting is how many bytes of records and payload are not acknowledged; at least one for each stream of which
 	// something is not.
 	Waiting uint64 `json:"waiting,omitempty"`
+	// Behind are the streams of which something is not acknowledged, each with the last number that is; 0 for one that is
+	// stopped.
+	Behind []streamBehind `json:"behind,omitempty"`
+	// Closed is the time of the closed record; zero if there was to be none.
+	Closed geo.Timestamp `json:"closed,omitempty"`
+}
+
+// streamBehind is up to where a stream is acknowledged.
+type streamBehind struct {
+	Lane geo.Lane `json:"lane"`
+	Seq  geo.Seq  `json:"seq,omitempty"`
 }
 
 // Evaluate implements ranges.Command.
@@ -79,12 +110,20 @@ func (c *drained) Evaluate(tx *ranges.Tx) error {
 			continue
 		}
 		c.found.Heads = append(c.found.Heads, streamHead{Range: s.Range, Lane: lane, Seq: head.Seq, Hash: head.Hash})
-		if _, stopped := tx.Stopped(s); (stopped || tx.Acknowledged(s) != head.Seq) && !plantedbugs.Planted(plantedbugs.TakenUndrained) {
+		acked := tx.Acknowledged(s)
+		if _, stopped := tx.Stopped(s); stopped {
+			acked = 0
+		}
+		if acked != head.Seq && !plantedbugs.Planted(plantedbugs.TakenUndrained) {
 			c.found.Waiting++
+			c.found.Behind = append(c.found.Behind, streamBehind{lane, acked})
 		}
 	}
 	if waits := tx.Waiting(c.account); c.found.Waiting > 0 {
 		c.found.Waiting += waits.Bytes + waits.Payload
+	}
+	if c.closes {
+		c.found.Closed = tx.ClosedAfter(0)
 	}
 	return nil
 }
@@ -95,15 +134,22 @@ const kindDrained = "directory.drained"
 // Kind implements ranges.Portable.
 func (c *drained) Kind() string { return kindDrained }
 
-// Encode implements ranges.Portable: as a setGate of the gate that the range is to have.
-func (c *drained) Encode() []byte { return (&setGate{account: c.account, gate: c.gate}).Encode() }
+// Encode implements ranges.Portable: as a setGate of the gate that the range is to have, which closes where it has a time
+// that later ones are above. Earlier versions do not look at that.
+func (c *drained) Encode() []byte {
+	set := &setGate{account: c.account, gate: c.gate}
+	if c.closes {
+		set.after = 1
+	}
+	return set.Encode()
+}
 
 func parseDrained(b []byte) (*drained, error) {
 	c, err := parseSetGate(b)
 	if err != nil {
 		return nil, err
 	}
-	return &drained{account: c.account, gate: c.gate}, nil
+	return &drained{account: c.account, gate: c.gate, closes: c.after != 0}, nil
 }
 
 // EncodeResult implements ranges.Portable.

@@ -184,23 +184,39 @@ func (d *Directory) endFor(ctx context.Context, a catalog.Account, reason string
 	return d.step(ctx, a, to, more...)
 }
 
-// drainAhead waits until little is on its way.
+// drainAhead waits until little is on its way, and the streams are seen to move: see mark.
 func (d *Directory) drainAhead(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	_, waiting, err := d.ends(ctx, a)
-	switch {
-	case err == nil && waiting <= moveWaitingMax:
-		if err = d.answers(ctx, a); err == nil {
-			to := a.Operation.Move
-			to.Phase = catalog.MoveClosing
-			return d.step(ctx, a, to)
+	m := d.marks.get(&a)
+	found, err := d.drains(ctx, a, m == nil)
+	if err == nil && m == nil {
+		m = &mark{epoch: a.GeoEpoch(), until: a.Operation.Move.Until, at: d.clock.Now(), found: found}
+		d.marks.set(a.Name, m)
+	}
+	waiting := waitingOf(found)
+	if err != nil || waiting > moveWaitingMax {
+		if d.late(a) {
+			return d.giveUp(ctx, a, fmt.Sprintf("%d bytes were on their way to %s", waiting, a.Secondary))
 		}
+		return movePause, err
+	}
+	if err = d.answers(ctx, a); err != nil {
 		if d.late(a) {
 			return d.endFor(ctx, a, d.silent(err))
 		}
-	case d.late(a):
-		return d.giveUp(ctx, a, fmt.Sprintf("%d bytes were on their way to %s", waiting, a.Secondary))
+		return movePause, err
 	}
-	return movePause, err
+	if err = d.stands(ctx, a, m, found); err != nil {
+		if d.late(a) {
+			return d.giveUp(ctx, a, err.Error())
+		}
+		if d.clock.Now().Sub(m.at) < answerFresh {
+			err = nil // So long is usual.
+		}
+		return movePause, err
+	}
+	to := a.Operation.Move
+	to.Phase = catalog.MoveClosing
+	return d.step(ctx, a, to)
 }
 
 // closeMoving closes the gates, and waits until the other location has everything. No write is taken meanwhile: it ends

@@ -57,6 +57,7 @@ func (m *member) openDesk() {
 	images.Images = s.imageBounds()
 	d.directory.SetImages(images)
 	d.directory.SetPeer(directory.NewRemotePeer(d))
+	d.directory.SetReceived(d.received)
 	directory.ServePeer(d, replicationlink.New(), d.directory, func(id geo.RangeID) error {
 		if !m.leads(id) {
 			return errLink
@@ -215,6 +216,19 @@ func (d *desk) Call(_ context.Context, method string, body []byte) (out []byte, 
 		})
 	})
 	return out, err
+}
+
+// received asks the other location up to what time it has committed a range here.
+func (d *desk) received(_ context.Context, id geo.RangeID) (geo.Timestamp, error) {
+	l := d.m.l
+	if err := l.s.callsFail(); err != nil {
+		return 0, err
+	}
+	r := l.far.Leader(id)
+	if r == nil {
+		return 0, errLink
+	}
+	return r.Machine.Received(geo.SourceRange{Origin: l.name, Range: id}), nil
 }
 
 // carry brings a call to a location, and its answer back.

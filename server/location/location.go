@@ -250,6 +250,11 @@ func (l *Location) SetFar(f Far) {
 	l.far = f
 	l.Directory.SetPeer(f.Directory)
 	l.Directory.SetFarRows(&verify.Remote{Call: f.Verify})
+	if f.Received != nil {
+		l.Directory.SetReceived(func(ctx context.Context, r geo.RangeID) (geo.Timestamp, error) {
+			return f.Received(ctx, geo.SourceRange{Origin: l.o.Name, Range: r})
+		})
+	}
 }
 
 // Start opens and runs the location. Missing data folders are made. Reading large stores takes

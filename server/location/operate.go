@@ -177,7 +177,7 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 	switch f.Type {
 	case wire.FailoverPlanned:
 		if f.DryRun {
-			if err := l.Directory.CheckMove(ctx, name); err != nil {
+			if err := l.Directory.CheckFlow(ctx, name); err != nil {
 				return nil, err
 			}
 			return l.Directory.Account(ctx, name)
