@@ -224,6 +224,9 @@ func (d *desk) received(_ context.Context, id geo.RangeID) (geo.Timestamp, error
 	if err := l.s.callsFail(); err != nil {
 		return 0, err
 	}
+	if !slices.Contains(l.s.shipped, id) {
+		return ^geo.Timestamp(0), nil // A run leaves out the streams of ranges that it does not write.
+	}
 	r := l.far.Leader(id)
 	if r == nil {
 		return 0, errLink
