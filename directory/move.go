@@ -17,7 +17,8 @@ import (
 
 // The planned move of an account to its secondary (R19), at its present primary:
 //
-//	draining ──little is on its way, and the other location has answered within the last second──>
+//	draining ──little is on its way, the other location has answered within the last second, and the streams are seen to
+//	  move: see progress.go──>
 //	closing: the catalog's gate is closed by the group whose record is the last of the catalog's stream
 //	  ──the gates of the other ranges close; the other location acknowledges all that they have──>
 //	offered: nothing is served under the primary's name

@@ -21,7 +21,7 @@ type MovePhase string
 
 // The phases, in their order. MoveEnding follows each of the others.
 const (
-	// MoveDraining waits until little is on its way to the secondary. Clients notice nothing.
+	// MoveDraining waits until little is on its way to the secondary, and the streams move. Clients notice nothing.
 	MoveDraining MovePhase = "draining"
 	// MoveClosing closes the gates, and waits until the secondary has all that was committed. The primary takes no
 	// writes; reads go on.
