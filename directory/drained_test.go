@@ -9,8 +9,8 @@ import (
 	"antipode/stamp/change"
 )
 
-// R19: what a node asks of a range that another one leads arrives there, whether it is to close too, and the answer comes back.
-// An answer of an earlier version, which names no streams, counts as behind while anything waits.
+// R19: what a node asks of a range that another one leads arrives there, whether it is to close too, and the answer
+// comes back. An answer of an earlier version, which names no streams, counts as behind while anything waits.
 func TestR19DrainedTravels(t *testing.T) {
 	t.Parallel()
 	for _, closes := range []bool{false, true} {

@@ -13,12 +13,13 @@ import (
 	"antipode/stamp/route"
 )
 
-// Little on its way, and a catalog that answers, do not show that the streams move: a location whose bus or whose ranges take
-// nothing answers all the same. So before its gates close a move marks where the streams of the account end and has each
-// range commit a closed record; and it waits until the other location has acknowledged and received all of that (R19). The
-// record of the move is always among it. Marks are in memory: another process takes its own.
+// Little on its way, and a catalog that answers, do not show that the streams move: a location whose bus or whose
+// ranges take nothing answers all the same. So before its gates close a move marks where the streams of the account
+// end and has each range commit a closed record; and it waits until the other location has acknowledged and received
+// all of that (R19). The record of the move is always among it. Marks are in memory: another process takes its own.
 
-// progressMax is how old a mark may be when the gates close. A stream that needs longer would keep them closed as long.
+// progressMax is how old a mark may be when the gates close. A stream that needs longer would keep them closed as
+// long.
 const progressMax = 5 * time.Second
 
 // mark is what the ranges of an account had committed at a look. It is not changed.
@@ -105,8 +106,8 @@ func (f drain) behind(marked heads) bool {
 	return false
 }
 
-// receptions are what the other location had committed of the ranges here when it was asked last: what was learned for one
-// account counts for all. The zero value knows nothing. Methods may be called concurrently.
+// receptions are what the other location had committed of the ranges here when it was asked last: what was learned
+// for one account counts for all. The zero value knows nothing. Methods may be called concurrently.
 type receptions struct {
 	mu sync.Mutex
 	of map[geo.RangeID]reception // guarded by mu
@@ -135,8 +136,8 @@ func (s *receptions) set(r geo.RangeID, to reception) {
 	s.of[r] = to
 }
 
-// has reports whether the other location has committed what a range here had closed at a time; 0: the range is led by an
-// earlier version, which closes nothing for a mark. It asks again after silentFresh at the earliest.
+// has reports whether the other location has committed what a range here had closed at a time; 0: the range is led by
+// an earlier version, which closes nothing for a mark. It asks again after silentFresh at the earliest.
 func (d *Directory) has(ctx context.Context, r geo.RangeID, closed geo.Timestamp) (bool, error) {
 	if d.received == nil || closed == 0 {
 		return true, nil
@@ -157,8 +158,8 @@ func (d *Directory) has(ctx context.Context, r geo.RangeID, closed geo.Timestamp
 	return have.upTo >= closed, have.err
 }
 
-// CheckFlow is CheckMove, and also returns why the move would wait in vain: ServerBusy if of one of its ranges the other
-// location receives nothing for operationWait. It has them commit a closed record, and changes nothing else.
+// CheckFlow is CheckMove, and also returns why the move would wait in vain: ServerBusy if of one of its ranges the
+// other location receives nothing for operationWait. It has them commit a closed record, and changes nothing else.
 func (d *Directory) CheckFlow(ctx context.Context, name geo.Account) error {
 	if err := d.CheckMove(ctx, name); err != nil {
 		return err

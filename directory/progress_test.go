@@ -64,8 +64,8 @@ func (s *streaming) requireNeverClosed(t *testing.T) {
 	}
 }
 
-// R19: the other location answers and little is on its way, but a stream stands. The gates never close, the move ends when its
-// time is over, and its reason names what did not move.
+// R19: the other location answers and little is on its way, but a stream stands. The gates never close, the move ends
+// when its time is over, and its reason names what did not move.
 func TestR19StandingStreamClosesNoGate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -106,8 +106,8 @@ func TestR19StandingStreamClosesNoGate(t *testing.T) {
 	}
 }
 
-// R19: a move goes on once what was committed when it looked is acknowledged, though more is on its way by then. What took
-// longer than a few seconds shows no more than how slow the stream is: the move looks again.
+// R19: a move goes on once what was committed when it looked is acknowledged, though more is on its way by then. What
+// took longer than a few seconds shows no more than how slow the stream is: the move looks again.
 func TestR19MovingStreamClosesTheGates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
