@@ -37,6 +37,9 @@ func (n *Node) RetryFetches() error                         { return n.fetcher.R
 func (n *Node) Quarantine(store string, reason error)       { n.quarantineStore(store, reason) }
 func (n *Node) Identity(id geo.RangeID) membership.Identity { return n.byID[id].membership.Identity() }
 
+// FlushState has the state store write its memtable.
+func (n *Node) FlushState() error { return n.stores.state.Flush() }
+
 // TrimUnsynced trims a log as a pass does.
 func (n *Node) TrimUnsynced(id geo.RangeID, index uint64) error {
 	b := n.stores.log.NewBatch()
