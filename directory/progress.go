@@ -159,7 +159,7 @@ func (d *Directory) has(ctx context.Context, r geo.RangeID, closed geo.Timestamp
 }
 
 // CheckFlow is CheckMove, and also returns why the move would wait in vain: ServerBusy if of one of its ranges the
-// other location receives nothing for operationWait. It has them commit a closed record, and changes nothing else.
+// other location receives nothing for progressMax. It has them commit a closed record, and changes nothing else.
 func (d *Directory) CheckFlow(ctx context.Context, name geo.Account) error {
 	if err := d.CheckMove(ctx, name); err != nil {
 		return err
@@ -176,27 +176,45 @@ func (d *Directory) CheckFlow(ctx context.Context, name geo.Account) error {
 
 // flows waits until the other location has received something more of each range of an account.
 func (d *Directory) flows(ctx context.Context, a catalog.Account) error {
-	ctx, end := d.within(ctx, operationWait)
+	ctx, end := d.within(ctx, progressMax)
 	defer end()
 	all := d.stamp.Route().Everywhere(a.Name)
 	before := make([]geo.Timestamp, len(all))
-	for i, r := range all {
-		var err error
+	err := eachRange(all, func(i int, r route.Range) (err error) {
 		if before[i], err = d.received(ctx, r.ID); err != nil {
 			return fmt.Errorf("what %s has of the %s range is not known: %w", a.Secondary, r.Service, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if _, err := d.drains(ctx, a, true); err != nil {
 		return err
 	}
-	for i, r := range all {
+	return eachRange(all, func(i int, r route.Range) error {
 		for {
 			if now, err := d.received(ctx, r.ID); err == nil && now > before[i] {
-				break
+				return nil
 			}
 			if d.wait(ctx, movePause) != nil {
 				return notReceived(a.Secondary, r)
 			}
+		}
+	})
+}
+
+// eachRange calls f for all ranges at once, since the link may be slow, and returns the error of the first that has one.
+func eachRange(all []route.Range, f func(i int, r route.Range) error) error {
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, r := range all {
+		wg.Go(func() { errs[i] = f(i, r) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
 	return nil
