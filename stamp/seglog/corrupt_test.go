@@ -153,6 +153,28 @@ func TestR4DamagedSpareIsAsGone(t *testing.T) {
 	}
 }
 
+// R4: where nothing of the newest segment is known to be durable, the one before it is no spare: damage of its header is named.
+func TestR4DamagedHeaderBelowTheNewestSegment(t *testing.T) {
+	mem := vfs.NewMem()
+	l := mustOpen(t, mem)
+	s := newStory(t, l, rand.New(rand.NewPCG(4, 5)))
+	for len(l.chain) < 3 {
+		require.NoError(t, s.commit(true))
+	}
+	sc, err := scan(l.active())
+	require.NoError(t, err)
+	begun := int(sc.frames[0].offset + sc.frames[0].size())
+	newest, before := filepath.Base(l.active().path), filepath.Base(l.chain[len(l.chain)-2].path)
+	d := readDisk(t, mem).damaged(newest, func(b []byte) { clear(b[begun:]) })
+	require.NoError(t, l.Close())
+	other, err := open(d.fs(t), 1)
+	require.NoError(t, err)
+	require.NoError(t, other.Close())
+	_, err = open(d.damaged(before, func(b []byte) { b[0] ^= 1 }).fs(t), 1)
+	require.ErrorIs(t, err, state.ErrLogCorrupt)
+	require.ErrorContains(t, err, before+" at 0: not the segment that was continued")
+}
+
 // Damage that comes while the log is open is found when it is read, and when it would
 // be copied forward; it is never returned (invariant 5).
 func TestDamageWhileOpen(t *testing.T) {

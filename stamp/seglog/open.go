@@ -195,7 +195,9 @@ func (l *Log) findChain(last *tail) ([]*segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !ok || previous.inc != h.previousInc {
+		if broken := !ok || previous.inc != h.previousInc; broken && len(chain) == 0 {
+			return nil, corrupt(s, 0, "not the segment that was continued")
+		} else if broken {
 			break // As if it were gone, as for one that is not intact: see readChain.
 		}
 		s.inc, s.synced, s.end = previous.inc, h.previousEnd, h.previousEnd
