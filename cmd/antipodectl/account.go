@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,9 +94,8 @@ func writeOperations(w io.Writer, accounts []admin.Account, most int) {
 		case a.Operation == "":
 		case len(rows) > most:
 			more++
-		default: // Errors of several nodes are lines of one text.
-			waits := strings.Join(strings.Fields(a.OperationWaits), " ")
-			rows = append(rows, []string{string(a.Name), a.Operation, orNone(a.FailoverPhase), orNone(waits)})
+		default:
+			rows = append(rows, []string{string(a.Name), a.Operation, orNone(a.FailoverPhase), orNone(oneLine(a.OperationWaits))})
 		}
 	}
 	if len(rows) > 1 {
