@@ -14,7 +14,7 @@ import (
 // A start again is with the ports, the witness and the zone of before, but for what the command line gives.
 func TestStartAgainAsBefore(t *testing.T) {
 	o := cluster.Options{Dir: t.TempDir(), PortBase: 15000, Witness: true, DNSZone: "names.test"}
-	_, err := o.Prepare()
+	_, err := o.Prepare(nil)
 	require.NoError(t, err)
 	f := clusterFlags{dir: o.Dir, portBase: portBaseDefault, dnsZone: devZone}
 	was, err := f.as(func(string) bool { return false })

@@ -41,10 +41,6 @@ type Options struct {
 	PortBase int
 	// Binary is the path of antipode.
 	Binary string
-	// Via returns where the process from reaches an address of the process to, for one use; nil means
-	// the address itself. Tests place proxies between processes. Admin ports are always reached
-	// directly.
-	Via func(from, to string, u Use, address string) string
 	// Configure changes the configuration of a node. Nil changes nothing.
 	Configure func(c *config.Node)
 	// Witness: a witness runs too (R21), and Lease is how long its leases live; empty means the default of witness.yaml.
@@ -54,7 +50,13 @@ type Options struct {
 	DNSZone geo.Zone
 	// OnWait is called with what a start waits for, after each failed attempt. May be nil.
 	OnWait func(what string)
+	// between is what Prepare was given, and nil elsewhere: it may open what it names.
+	between Between
 }
+
+// Between returns where the process from reaches an address of the process to, for one use. Tests place proxies between
+// processes. Admin ports are always reached directly.
+type Between func(from, to string, u Use, address string) string
 
 // GatewayName is the name of the gateway's process, WitnessName that of the witness and of its place, NamesName that of the
 // name server. Nodes are named by wire.NodeName.
@@ -78,10 +80,10 @@ const (
 )
 
 func (o Options) via(from, to string, u Use, address string) string {
-	if o.Via == nil {
+	if o.between == nil {
 		return address
 	}
-	return o.Via(from, to, u, address)
+	return o.between(from, to, u, address)
 }
 
 // host is where everything listens.
@@ -101,8 +103,9 @@ type Command struct {
 }
 
 // Prepare writes certificates and configurations and returns the command lines, for callers that
-// do not use Start.
-func (o Options) Prepare() ([]Command, error) {
+// do not use Start. It asks between, which may be nil, once for each address.
+func (o Options) Prepare(between Between) ([]Command, error) {
+	o.between = between
 	var out []Command
 	members := o.plan()
 	for _, m := range members {

@@ -58,7 +58,7 @@ func TestPlan(t *testing.T) {
 // one nothing names it.
 func TestR21PlanWithAWitness(t *testing.T) {
 	o := Options{Dir: t.TempDir(), PortBase: 15000, Witness: true, Lease: "3s"}
-	o.Via = func(from, to string, u Use, address string) string {
+	o.between = func(from, to string, u Use, address string) string {
 		if u == Leases {
 			require.Equal(t, WitnessName, to)
 			return "127.0.0.1:9"

@@ -99,7 +99,7 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 		}
 	}()
 	var openErr error
-	r.opts.Via = func(from, to string, u cluster.Use, address string) string {
+	commands, err := r.opts.Prepare(func(from, to string, u cluster.Use, address string) string {
 		l, err := proxy.Open(address, r.ratesBetween(from, to))
 		if err != nil {
 			openErr = errors.Join(openErr, err)
@@ -107,8 +107,7 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 		}
 		r.links[[2]string{from, to}] = append(r.links[[2]string{from, to}], usedLink{l, u})
 		return l.Addr()
-	}
-	commands, err := r.opts.Prepare()
+	})
 	if err := errors.Join(err, openErr); err != nil {
 		return nil, err
 	}
