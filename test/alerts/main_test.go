@@ -20,12 +20,12 @@ const (
 	deploy = root + "/deploy/prometheus"
 )
 
-// program returns the path of a program of Prometheus, or skips the test.
+// program returns the path of a program of Prometheus or Alertmanager, or skips the test.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Skipf("%s is missing: apt-get install prometheus, as .ci/run does", name)
+		t.Skipf("%s is missing: apt-get install prometheus prometheus-alertmanager, as .ci/run does", name)
 	}
 	return path
 }
