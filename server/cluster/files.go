@@ -36,8 +36,8 @@ const (
 	nodeValid = 5 * 365 * 24 * time.Hour
 )
 
-// lock waits until no other start is under way in the folder: each would start what the other one does, and the process files
-// would name only half of it.
+// lock waits until no other start launches, and no stop ends, processes of the folder: of two starts each would start what the
+// other one does, and the process files would name only half of it; a stop would miss what is launched behind it.
 func (o Options) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err

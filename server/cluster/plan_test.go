@@ -313,11 +313,13 @@ func TestCopiedFolderEndsNothing(t *testing.T) {
 	require.NoError(t, p.Start())
 	started, err := startOf(p.Process.Pid)
 	require.NoError(t, err)
-	require.NoError(t, write(o.folder("n"), file{pidFile, fmt.Appendf(nil, "%d %s\n", p.Process.Pid, started)}))
+	require.NoError(t, write(o.folder("n"), file{pidFile, fmt.Appendf(nil, "%d %s\n", p.Process.Pid, started)}, file{configFile, nil}))
 
 	copied := Options{Dir: filepath.Join(t.TempDir(), "copy")}
 	require.NoError(t, os.MkdirAll(copied.folder("n"), 0o755))
-	require.NoError(t, os.Link(filepath.Join(o.folder("n"), pidFile), filepath.Join(copied.folder("n"), pidFile)))
+	for _, name := range []string{pidFile, configFile} {
+		require.NoError(t, os.Link(filepath.Join(o.folder("n"), name), filepath.Join(copied.folder("n"), name)))
+	}
 	pid, err := copied.PID("n")
 	require.NoError(t, err)
 	require.Zero(t, pid)
@@ -329,6 +331,7 @@ func TestCopiedFolderEndsNothing(t *testing.T) {
 	for i, is := range []Options{o, linked, moved} {
 		if i == 2 {
 			require.NoError(t, os.Rename(o.Dir, moved.Dir))
+			require.NoError(t, os.MkdirAll(filepath.Join(o.folder("n"), "data"), 0o755), "a process writes to where it was")
 		}
 		pid, err = is.PID("n")
 		require.NoError(t, err)

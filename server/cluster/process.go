@@ -99,7 +99,8 @@ func (o Options) find(name string) (p process, running bool, err error) {
 }
 
 // ofAnother returns the folder of the cluster whose configuration the command line of a process names, "" if the process is
-// that of dir. The command line of a folder that has moved since names one that is gone.
+// that of dir. The command line of a folder that has moved since names a file that is gone; the folder of that name may be
+// there again, since processes make the folders that they write to.
 func (p process) ofAnother(dir string) (another string, err error) {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,16 +115,17 @@ func (p process) ofAnother(dir string) (another string, err error) {
 		return "", nil
 	}
 	of := filepath.Dir(args[at])
-	named, err := os.Stat(of)
+	_, err = os.Stat(args[at])
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err != nil {
+	named, namedErr := os.Stat(of)
+	here, hereErr := os.Stat(dir) // Of the folder: the files of a copy may be the same.
+	if err := errors.Join(err, namedErr, hereErr); err != nil {
 		return "", err
 	}
-	here, err := os.Stat(dir)
-	if err != nil || os.SameFile(named, here) {
-		return "", err
+	if os.SameFile(named, here) {
+		return "", nil
 	}
 	return filepath.Dir(of), nil
 }

@@ -70,6 +70,36 @@ func TestTwoStartsAtOnce(t *testing.T) {
 	require.Equal(t, len(o.plan()), strings.Count(string(text), "\n"), string(text))
 }
 
+// A stop beside a start that launches waits for it, and ends all that it launched.
+func TestStopBesideAStart(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: freeBase(t), Binary: filepath.Join(t.TempDir(), "antipode")}
+	require.NoError(t, os.WriteFile(o.Binary, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700))
+	unlock, err := o.lock(t.Context()) // As launchMissing has it.
+	require.NoError(t, err)
+	stopped := make(chan error, 1)
+	go func() { stopped <- Stop(t.Context(), o) }()
+	members := o.plan()
+	require.NoError(t, o.prepare(members))
+	require.NoError(t, o.launch(members[0]))
+	time.Sleep(3 * listenPause)
+	require.NoError(t, o.launchAll(members))
+	require.Empty(t, stopped)
+	unlock()
+	require.NoError(t, <-stopped)
+	for _, m := range members {
+		pid, err := o.PID(m.name)
+		require.NoError(t, err)
+		require.Zero(t, pid, m.name)
+	}
+}
+
+// A folder that is not there has nothing to stop, and is not made.
+func TestStopNowhere(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "none"), PortBase: 15000}
+	require.NoError(t, Stop(t.Context(), o))
+	require.NoDirExists(t, o.Dir)
+}
+
 // A stop while a start waits ends the wait, which would go on without end.
 func TestStoppedWhileItStarts(t *testing.T) {
 	o := Options{Dir: t.TempDir(), PortBase: freeBase(t), Binary: filepath.Join(t.TempDir(), "antipode")}
