@@ -30,7 +30,7 @@ func replicas() Row {
 	in := steps("Replicas in sync", Count, `min by (location, service) (antipode_in_sync_replicas{location=~"$location"})`+
 		` or 0 * max by (location, service) (antipode_range_leader_known{location=~"$location"}) or 0 * `+missing, "{{location}} {{service}}",
 		"Least over the service's ranges that have a leader. 0: none of them has one, or nobody scrapes the location.")
-	in.Bad, in.BadBelow = 3, true
+	in.Queries = append(in.Queries, Query{`max by (location) (` + replicasWanted + `)`, "{{location}}, as it should be"})
 	return Row{"Replicas", []Panel{
 		in,
 		steps("Ranges whose leader is known", Count, `sum by (location) (max by (location, range) (antipode_range_leader_known{location=~"$location"}))`, "{{location}}",

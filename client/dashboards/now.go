@@ -19,10 +19,10 @@ func now() Row {
 		number("Oldest change that waits", Seconds,
 			`max by (location) (antipode_stream_backlog_age_seconds{location=~"$location"})`+notKnown, "{{location}}", 30,
 			"The oldest change that the other location has not acknowledged."),
-		below(number("Replicas in sync, least", Count,
-			`min by (location) (`+inSync+`) or 0 * `+missing+` or on () vector(0)`, "{{location}}", 3,
-			"Of the range with the fewest; 0 without a leader, and where nobody scrapes the location. "+
-				"Below three a failure costs redundancy, below two it costs writes.")),
+		below(number("Replicas in sync, least", Share,
+			`min by (location) ((`+inSync+`) / (`+replicasWanted+` > 0)) or 0 * `+missing+` or on () vector(0)`, "{{location}}", 1,
+			"Of those that a range should have, where that is least; 0 without a leader, and where nobody scrapes the "+
+				"location. With one of three missing a failure costs writes.")),
 		number("Alarms of streams", Count,
 			`round(sum by (location) (increase(antipode_stream_alarms_total{location=~"$location"}[15m])))`+
 				unlessMissing+notKnown, "{{location}}", 1, "In the last 15 minutes, of all reasons."),
@@ -80,6 +80,8 @@ const (
 	inSync = `sum by (location, range) (` +
 		`max by (location, range, node) (antipode_replica_in_sync{location=~"$location"}))` +
 		` or 0 * max by (location, range) (antipode_range_leader_known{location=~"$location"})`
+	// replicasWanted is how many replicas each range should have: one at a location of one node.
+	replicasWanted = `max by (location, range) (antipode_range_replicas{location=~"$location"})`
 )
 
 // behind is how far a time is behind that of its scrape, where it is least. time() in place of timestamp() would add

@@ -43,6 +43,7 @@ func fleet() series {
 		of("antipode_bus_connected", fmt.Sprintf("bus=%q,", location), "1")
 		of("antipode_bus_connected", fmt.Sprintf("bus=%q,", other), "1")
 		of("antipode_range_leader_known", `service="table",range="4",`, "1")
+		of("antipode_range_replicas", `service="table",range="4",`, "3")
 		for node := 1; node <= 3; node++ {
 			of("antipode_replica_in_sync", fmt.Sprintf(`range="4",node="%d",`, node), "1")
 		}
@@ -131,7 +132,10 @@ func TestNumbersAreBadWhereNothingIsKnown(t *testing.T) {
 		},
 		"a replica is not there": {
 			series: fleet().set("1x20 0x20", "antipode_replica_in_sync", "north", `node="3"`),
-			bad:    []string{sync},
+			bad:    []string{sync, alerts},
+		},
+		"locations of one node": {
+			series: fleet().without(`node="2"`).without(`node="3"`).set("1"+always, "antipode_range_replicas"),
 		},
 		"the secondary is behind": {
 			series: fleet().set("-90+15"+always, "last_sync_time"),
