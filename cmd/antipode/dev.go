@@ -140,9 +140,6 @@ func runDev(out io.Writer, f devFlags) error {
 	tuneRuntime()
 	warnOpenHost(os.Stderr, f.host, list)
 	warnEphemeral(os.Stderr, f.portBase, readEphemeral())
-	if err := checkOwn(f.data); err != nil {
-		return err
-	}
 	folder, err := openFolder(f.data, dataFlag)
 	if err != nil {
 		return err

@@ -25,6 +25,9 @@ const (
 
 // openFolder makes the folder if missing, locks it, and checks its format version. setting is where the folder is chosen.
 func openFolder(dir, setting string) (*folder, error) {
+	if err := checkOwn(dir, setting); err != nil {
+		return nil, err
+	}
 	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("cannot make the data folder %s: %w; %s", dir, err, otherFolder(err, setting))
 	}
@@ -53,7 +56,7 @@ func otherFolder(err error, setting string) string {
 
 // checkOwn refuses a folder that has files and was never a data folder, before anything in it is changed: a wrong path
 // must not close somebody's folder to its readers.
-func checkOwn(dir string) error {
+func checkOwn(dir, setting string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil //nolint:nilerr // A folder that is not there yet is made, and what is wrong with another is reported then.
@@ -72,7 +75,7 @@ func checkOwn(dir string) error {
 	if foreign == "" {
 		return nil
 	}
-	return fmt.Errorf("the folder %s is no data folder of antipode: it has %s; choose an empty or a new folder with %s", dir, foreign, dataFlag)
+	return fmt.Errorf("the folder %s is no data folder of antipode: it has %s; choose an empty or a new folder with %s", dir, foreign, setting)
 }
 
 // makeFolder makes a folder if missing, and takes the rights of other users from one that this user owns: earlier versions

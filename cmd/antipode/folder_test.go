@@ -54,7 +54,10 @@ func TestForeignFolderIsRefused(t *testing.T) {
 		}
 		// No machine has this address (RFC 5737): without the check the start would end there, and not wait.
 		err := runDev(io.Discard, devFlags{portBase: 25300, data: dir, host: "192.0.2.1", zones: []string{"localhost"}, dnsZone: devZone})
-		require.EqualError(t, err, "the folder "+dir+" is no data folder of antipode: it has "+name+"; choose an empty or a new folder with --data")
+		said := "the folder " + dir + " is no data folder of antipode: it has " + name + "; choose an empty or a new folder with "
+		require.EqualError(t, err, said+"--data")
+		_, err = openFolder(dir, dataField)
+		require.EqualError(t, err, said+"the field data of the configuration")
 		info, err := os.Stat(dir)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o755), info.Mode().Perm())
@@ -64,11 +67,11 @@ func TestForeignFolderIsRefused(t *testing.T) {
 	for _, name := range []string{"LOCK", newPrefix + "1", "lost+found"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	require.NoError(t, checkOwn(dir))
+	require.NoError(t, checkOwn(dir, dataFlag))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "VERSION"), []byte(dataFormat), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "admin-token"), nil, 0o600))
-	require.NoError(t, checkOwn(dir))
-	require.NoError(t, checkOwn(filepath.Join(dir, "none")))
+	require.NoError(t, checkOwn(dir, dataFlag))
+	require.NoError(t, checkOwn(filepath.Join(dir, "none"), dataFlag))
 }
 
 // The advice names what chooses the folder, and the right that is missing only where one is.
