@@ -273,6 +273,24 @@ func TestStoredPolicies(t *testing.T) {
 	rig.want(t, missing, 403, "AuthenticationFailed")
 }
 
+// Any signature for what the path names gives the account's information, whatever it permits (protocol/blob.md S5), and none
+// for something else.
+func TestSASOfAccountInformation(t *testing.T) {
+	t.Parallel()
+	rig := newResolveRig(t)
+	const ask = "?restype=account&comp=properties"
+	for _, sas := range []string{ofContainer + "d", "sv=2024-08-04&ss=b&srt=o&sp=d"} {
+		for _, path := range []string{"/acct/cont", "/acct/cont/none"} {
+			a := rig.want(t, blob("GET "+path+ask, "").by(sas), 200, "")
+			require.Equal(t, "Standard_RAGRS", a.header.Get("x-ms-sku-name"))
+		}
+	}
+	rig.want(t, blob("GET /acct/"+ask, "").by("sv=2024-08-04&ss=b&srt=c&sp=l"), 200, "")
+	rig.want(t, blob("GET /acct/"+ask, "").by(ofContainer+"r"), 403, "AuthenticationFailed")
+	rig.want(t, blob("GET /acct/cont"+ask, "").by("sv=2024-08-04&ss=q&srt=c&sp=l"), 403, "AuthorizationServiceMismatch")
+	rig.want(t, blob("GET /acct/cont/there"+ask, "").by("sv=2024-08-04&sr=b&sp=r&spr=https"), 403, "AuthorizationProtocolMismatch")
+}
+
 // Signatures of blobs: c creates and does not overwrite, and the answer shows what the signature says.
 func TestSASOfBlobs(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
@@ -63,6 +64,20 @@ func testBlobs(t *testing.T, p *devproc.Process, st style) {
 	testBlobChange(ctx, t, first, second, container)
 	testBlobList(ctx, t, first, second, container)
 
+	for _, c := range []*azblob.Client{first, second} {
+		svc := c.ServiceClient()
+		of, err := svc.GetAccountInfo(ctx, nil)
+		require.NoError(t, err)
+		require.Equal(t, service.SKUNameStandardRAGRS, *of.SKUName)
+		require.Equal(t, service.AccountKind("StorageV2"), *of.AccountKind)
+		require.False(t, *of.IsHierarchicalNamespaceEnabled)
+		by, err := svc.NewContainerClient(container).GetAccountInfo(ctx, nil)
+		require.NoError(t, err)
+		require.Equal(t, of.SKUName, by.SKUName)
+		through, err := svc.NewContainerClient("none").NewBlobClient("none").GetAccountInfo(ctx, nil)
+		require.NoError(t, err)
+		require.Equal(t, of.SKUName, through.SKUName)
+	}
 	stats, err := second.ServiceClient().GetStatistics(ctx, nil)
 	require.NoError(t, err)
 	require.NotNil(t, stats.GeoReplication)

@@ -38,6 +38,8 @@ func (s *SAS) fits() bool {
 		return true
 	case s.service == geo.Blob && s.text[fieldSR] == "b":
 		return s.on.Blob != ""
+	case s.service == geo.Blob:
+		return s.on.Container != ""
 	case s.service == geo.Table: // The operations that have no table in their path are not the signature's to permit.
 		return s.on.Container == "" || keys.TableContainer(s.on.Container) == keys.TableContainer(s.text[fieldTN])
 	}

@@ -251,7 +251,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/cont?restype=container&comp=batch", small, nil, 501, "NotImplemented"},
 		{"GET", "/?restype=container&comp=list", nil, nil, 400, "InvalidQueryParameterValue"},
 		{"GET", "/?comp=nothing", nil, nil, 400, "InvalidQueryParameterValue"},
-		{"GET", "/cont?restype=account&comp=properties", nil, nil, 501, "NotImplemented"},
+		{"PUT", "/?restype=account&comp=properties", small, nil, 405, "UnsupportedHttpVerb"},
 		{"DELETE", "/cont/b", nil, []string{"x-ms-delete-snapshots", "only"}, 501, "NotImplemented"},
 		{"DELETE", "/cont/b", nil, []string{"x-ms-delete-snapshots", "x"}, 400, "InvalidHeaderValue"},
 		{"DELETE", "/cont/b", nil, []string{"x-ms-lease-id", noLease}, 412, "LeaseNotPresentWithBlobOperation"},

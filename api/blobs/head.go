@@ -38,6 +38,8 @@ type head struct {
 	contentRange string
 	// container adds what Get Container Properties has besides.
 	container bool
+	// sku is that of the account, where it is what is described.
+	sku string
 	// listed is the length of the blob whose blocks are listed.
 	listed string
 
@@ -69,6 +71,11 @@ func (c *call) writeHead(a *head) {
 		w.since(version20171109, "X-Ms-Has-Immutability-Policy", "false")
 		w.since(version20171109, "X-Ms-Has-Legal-Hold", "false")
 		w.since(version20171109, "X-Ms-Immutable-Storage-With-Versioning-Enabled", "false")
+	}
+	if a.sku != "" {
+		w.set("X-Ms-Sku-Name", a.sku)
+		w.set("X-Ms-Account-Kind", "StorageV2")
+		w.set("X-Ms-Is-Hns-Enabled", "false")
 	}
 	if a.written {
 		w.since(protocol.Version20151211, "X-Ms-Request-Server-Encrypted", "false")

@@ -10,6 +10,7 @@ import (
 //
 //nolint:gochecknoglobals // A table, never written.
 var handlers = map[string]func(*call) error{
+	"GetAccountInformation":  checked(nil, (*call).accountInformation),
 	"ListContainers":         parsed((*call).parseListContainers, (*call).listContainers),
 	"CreateContainer":        checked((*call).checkAccess, (*call).createContainer),
 	"GetContainerProperties": checked(nil, (*call).containerProperties),

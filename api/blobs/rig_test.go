@@ -94,7 +94,7 @@ func newRig(t testing.TB, set func(*Options)) *rig {
 	t.Helper()
 	quiet := apitest.Quiet()
 	r := &rig{t: t, fs: vfs.NewCrashableMem(), client: &http.Client{Transport: &http.Transport{}}}
-	r.account = catalog.Account{Name: "acct", Epoch: 1, Primary: "north"}
+	r.account = catalog.Account{Name: "acct", Epoch: 1, Primary: "north", Redundancy: catalog.RAGRS}
 	r.stamp = apitest.NewStamp(t, r.fs, r.account.Name, geo.Catalog, geo.Blob)
 	r.payload = &payload{Stamp: r.stamp, ids: map[extent.ChunkID]bool{}}
 	o := Options{

@@ -48,8 +48,8 @@ var accountRows = []Operation{
 	},
 	{
 		// It is answered for the account by whatever path.
-		Name: "GetAccountInformation", On: BlobAccount, Verbs: GET | HEAD, Restype: restypeAccount, Comp: "properties", Since: "2018-03-28",
-		Effect: Reads, Secondary: Yes,
+		Name: "GetAccountInformation", Built: true, On: BlobAccount, Verbs: GET | HEAD, Restype: restypeAccount, Comp: "properties",
+		Since: "2018-03-28", Effect: Reads, Secondary: Yes, SAS: SAS{Any: true},
 	},
 	{
 		// It holds deletions and changes of tiers alone. Its parts are authorized one by one.

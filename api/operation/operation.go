@@ -119,6 +119,8 @@ type SAS struct {
 	Upsert string
 	// Current has the letters that alone suffice for what is neither a version nor soft-deleted, if they are fewer.
 	Current string
+	// Any: any signature for the resource suffices, whatever it permits.
+	Any bool
 }
 
 // Public is an access level of a container.

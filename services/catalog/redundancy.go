@@ -27,6 +27,9 @@ func (r Redundancy) Geo() bool { return r == GRS || r == RAGRS }
 // Readable reports whether clients can read the secondary.
 func (r Redundancy) Readable() bool { return r == RAGRS }
 
+// SKU is the name by which clients know a redundancy (protocol/service.md 9).
+func (r Redundancy) SKU() string { return "Standard_" + strings.ReplaceAll(string(r), "-", "") }
+
 // ParseRedundancy parses a redundancy, or the name of its SKU (protocol/service.md 9). Case does not
 // count.
 func ParseRedundancy(s string) (Redundancy, error) {
