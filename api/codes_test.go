@@ -100,6 +100,17 @@ const (
 	batchType = "multipart/mixed; boundary=b"
 )
 
+// Leases of the requests.
+const (
+	someLease  = "00000000-0000-4000-8000-00000000000a"
+	otherLease = "00000000-0000-4000-8000-00000000000b"
+)
+
+// leasing is an action on the lease of a blob of cont.
+func leasing(name, action string, headers ...string) coded {
+	return blob("PUT /acct/cont/"+name+"?comp=lease", "", append([]string{"x-ms-lease-action", action}, headers...)...)
+}
+
 // change is a batch of one change set, whose operations are these entities.
 func change(keys ...string) string {
 	out := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n"
@@ -224,6 +235,16 @@ func codeRequests() map[string]coded {
 		"LeaseNotPresentOnBlob":      blob("GET /acct/cont/there", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
 		"LeaseNotPresentOnContainer": blob("GET /acct/cont?restype=container", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
 
+		"LeaseMismatchOnBlob":                blob("DELETE /acct/cont/leased", "", "x-ms-lease-id", otherLease),
+		"LeaseMismatchOnContainer":           blob("DELETE /acct/leased?restype=container", "", "x-ms-lease-id", otherLease),
+		"LeaseIDMissing":                     blob("DELETE /acct/cont/leased", ""),
+		"LeaseAlreadyPresent":                leasing("leased", "acquire", "x-ms-lease-duration", "-1"),
+		"LeaseIDMismatchWithLease":           leasing("leased", "renew", "x-ms-lease-id", otherLease),
+		"LeaseNotPresentWithLease":           leasing("there", "break"),
+		"LeaseIsBreakingAndCannotBeAcquired": leasing("breaking", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", someLease),
+		"LeaseIsBreakingAndCannotBeChanged":  leasing("breaking", "change", "x-ms-lease-id", someLease, "x-ms-proposed-lease-id", otherLease),
+		"LeaseIsBrokenAndCannotBeRenewed":    leasing("breaking", "renew", "x-ms-lease-id", someLease),
+
 		"QueueAlreadyExists":       queue("PUT /acct/que", "", "x-ms-meta-a", "1"),
 		"QueueBeingDeleted":        queue("PUT /acct/gone", ""),
 		"QueueNotFound":            queue("GET /acct/none?comp=metadata", ""),
@@ -246,6 +267,7 @@ var unreached = map[string]string{
 	"BlobOverwritten":        "another write between two reads of one download: services/blobs",
 	"BlockCountExceedsLimit": "100,000 staged blocks: services/blobs",
 	"BatchEffectTooLarge":    "100 merges into entities of 1 MB: services/tables",
+	"LeaseLost":              "a lease that has run out, after 15 s at least: services/lease",
 	"MessageNotFound":        "needs a receipt of the queue: TestLife in api/queues",
 	"PopReceiptMismatch":     "needs a receipt of another message: TestRefusalsOfMessages in api/queues",
 }
@@ -281,6 +303,11 @@ func codesRig(t *testing.T) map[geo.Service]string {
 		table("POST /acct/Tables", `{"TableName":"gone"}`), table("DELETE /acct/Tables('gone')", ""),
 		blob("PUT /acct/cont?restype=container", ""), blob("PUT /acct/gone?restype=container", ""), blob("DELETE /acct/gone?restype=container", ""),
 		blob("PUT /acct/cont/there", "x", "x-ms-blob-type", "BlockBlob"), blob("PUT /acct/cont/blocks?comp=block&blockid=AA==", "x"),
+		blob("PUT /acct/cont/leased", "x", "x-ms-blob-type", "BlockBlob"), blob("PUT /acct/cont/breaking", "x", "x-ms-blob-type", "BlockBlob"),
+		blob("PUT /acct/leased?restype=container", ""),
+		blob("PUT /acct/leased?restype=container&comp=lease", "", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1"),
+		leasing("leased", "acquire", "x-ms-lease-duration", "-1"),
+		leasing("breaking", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", someLease), leasing("breaking", "break"),
 		queue("PUT /acct/que", ""), queue("PUT /acct/gone", ""), queue("DELETE /acct/gone", ""),
 	} {
 		a := c.send(t, urls)

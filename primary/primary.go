@@ -98,6 +98,9 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 			return c.w.Gone()
 		}
 	}
+	if l, newer := c.w.(services.Leveled); newer && !tx.Allows(l.Level()) {
+		return ranges.ErrLevel
+	}
 	// The commit time is above the creation of the generation, the newest catalog state that the
 	// command relies on (R6).
 	at := tx.Timestamp(p.Generation.Created)

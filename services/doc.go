@@ -12,6 +12,7 @@ import (
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
+	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
@@ -33,6 +34,13 @@ type Write interface {
 type Founder interface {
 	Write
 	InEpoch(e geo.EpochNumber)
+}
+
+// Leveled is a Write of what a program that knows less than a feature level cannot read. It is refused before that level is
+// active.
+type Leveled interface {
+	Write
+	Level() feature.Level
 }
 
 // Deletion is a Write that may only delete: Deletes reports whether this one does. Such a write is taken while

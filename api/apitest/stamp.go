@@ -22,6 +22,7 @@ import (
 	"antipode/services/blobs"
 	"antipode/stamp"
 	"antipode/stamp/change"
+	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 	"antipode/stamp/memtransport"
@@ -46,14 +47,29 @@ func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Serv
 		require.NoError(t, s.Start(id))
 	}
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	for _, service := range services {
+	submit := func(service geo.Service, c ranges.Command) {
 		err := kv.ErrUnknown
 		for errors.Is(err, kv.ErrUnknown) { // On a busy machine the first leader may be deposed.
-			err = s.Submit(t.Context(), s.Route().Service(service)[0].ID, openGate{account})
+			err = s.Submit(t.Context(), s.Route().Service(service)[0].ID, c)
 		}
 		require.NoError(t, err)
 	}
+	for _, service := range services {
+		submit(service, openGate{account})
+	}
+	submit(geo.Catalog, finalize{})
+	for _, id := range s.Nodes() { // Each takes it over as it applies it.
+		require.Eventually(t, func() bool { return s.Node(id).Range(s.Route().Catalog()).Levels().Active() == feature.Known }, time.Minute, time.Millisecond)
+	}
 	return s
+}
+
+// finalize makes all active that this program may write, as in a location that is made new.
+type finalize struct{}
+
+// Evaluate implements ranges.Command.
+func (finalize) Evaluate(tx *ranges.Tx) error {
+	return tx.RaiseLevels(change.Levels{Floor: feature.Known, Active: feature.Known})
 }
 
 // openGate makes an account writable in a range. To do it twice is to do it once.

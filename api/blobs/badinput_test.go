@@ -25,6 +25,9 @@ func TestRefusals(t *testing.T) {
 	small, large := []byte("123456789"), content(50_000, 2)
 	block := []string{"x-ms-blob-type", "BlockBlob"}
 	with := func(h ...string) []string { return append(h, block...) }
+	acquired := func(duration string, h ...string) []string {
+		return append([]string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", duration}, h...)
+	}
 	for _, c := range []struct {
 		method, path string
 		body         []byte
@@ -198,7 +201,29 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/cont/b?comp=blocklist&blocklisttype=none", nil, nil, 400, "InvalidQueryParameterValue"},
 		{"GET", "/cont/b?comp=blocklist", nil, []string{"x-ms-lease-id", noLease}, 412, "LeaseNotPresentWithBlobOperation"},
 		{"GET", "/cont/none?comp=blocklist", nil, nil, 404, "BlobNotFound"},
-		{"PUT", "/cont/b?comp=lease", nil, nil, 501, "NotImplemented"},
+		{"PUT", "/cont/b?comp=lease", nil, nil, 400, "MissingRequiredHeader"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "hold"}, 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "acquire"}, 400, "MissingRequiredHeader"},
+		{"PUT", "/cont/b?comp=lease", nil, acquired("14"), 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, acquired("61"), 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, acquired("-2"), 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, acquired("4294967311"), 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, acquired("15", "x-ms-proposed-lease-id", "k"), 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, acquired("15", "x-ms-version", "2011-08-18"), 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "renew"}, 400, "MissingRequiredHeader"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "renew", "x-ms-lease-id", "k"}, 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "renew", "x-ms-lease-id", noLease}, 409, "LeaseIdMismatchWithLeaseOperation"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "change", "x-ms-lease-id", noLease}, 400, "MissingRequiredHeader"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "change", "x-ms-version", "2011-08-18"}, 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "break"}, 409, "LeaseNotPresentWithLeaseOperation"},
+		{"PUT", "/cont/b?comp=lease", nil, []string{"x-ms-lease-action", "break", "x-ms-lease-break-period", "61"}, 400, "InvalidHeaderValue"},
+		{"PUT", "/cont/b?comp=lease", nil, acquired("15", "If-Match", "x"), 412, "ConditionNotMet"},
+		{"PUT", "/cont/b?comp=lease&snapshot=2011-03-09T01:42:34.9360000Z", nil, acquired("15"), 400, "InvalidQueryParameterValue"},
+		{"PUT", "/cont/none?comp=lease", nil, acquired("15"), 404, "BlobNotFound"},
+		{"PUT", "/none/b?comp=lease", nil, acquired("15"), 404, "ContainerNotFound"},
+		{"PUT", "/none?restype=container&comp=lease", nil, acquired("15"), 404, "ContainerNotFound"},
+		{"PUT", "/cont?restype=container&comp=lease", nil, acquired("15", "If-Match", "*"), 400, "ConditionHeadersNotSupported"},
+		{"PUT", "/cont?restype=container&comp=lease", nil, acquired("15", "x-ms-version", "2011-08-18"), 400, "InvalidQueryParameterValue"},
 		{"PUT", "/cont/b?comp=immutabilityPolicies", nil, nil, 501, "NotImplemented"},
 		{"PUT", "/cont/b?comp=nothing", small, block, 400, "InvalidQueryParameterValue"},
 		{"PUT", "/cont/b?restype=share", small, block, 400, "InvalidQueryParameterValue"},

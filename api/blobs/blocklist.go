@@ -13,6 +13,7 @@ import (
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/kv"
 )
@@ -323,7 +324,7 @@ func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
 	default:
 		return err
 	}
-	return l.guard.CheckRead(b.Modified, storageerr.LeaseNotPresentOnBlob)
+	return l.guard.Check(blobs.State{Modified: b.Modified, Lease: b.Lease}, now, lease.OfBlob())
 }
 
 func appendBlocks(doc []byte, infos []blobs.BlockInfo) []byte {

@@ -6,6 +6,7 @@ import (
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 )
 
@@ -53,7 +54,7 @@ func (c *call) containerProperties() error {
 	if err != nil {
 		return err
 	}
-	c.writeHead(&head{status: http.StatusOK, modified: container.Modified, metadata: container.Metadata, container: true})
+	c.writeHead(&head{status: http.StatusOK, modified: container.Modified, metadata: container.Metadata, container: container})
 	return nil
 }
 
@@ -73,7 +74,7 @@ func (c *call) lookupContainer() (*catalog.Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	return container, c.in.guard.CheckRead(container.Modified, storageerr.LeaseNotPresentOnContainer)
+	return container, c.in.guard.Check(blobs.State{Modified: container.Modified, Lease: container.Lease}, c.now(), lease.OfContainer())
 }
 
 // setContainerMetadata is Set Container Metadata (protocol/blob.md C4).

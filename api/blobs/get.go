@@ -9,6 +9,7 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/services/blobs"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
 	"antipode/stamp/kv"
@@ -46,7 +47,7 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 	if err := c.read(&b, first); err != nil {
 		return nil, err
 	}
-	if err := c.in.guard.CheckRead(b.Modified, storageerr.LeaseNotPresentOnBlob); err != nil {
+	if err := c.in.guard.Check(blobs.State{Modified: b.Modified, Lease: b.Lease}, c.now(), lease.OfBlob()); err != nil {
 		if errors.Is(err, storageerr.NotModified) {
 			c.keepTag(b.Modified)
 		}

@@ -10,6 +10,7 @@ import (
 	"antipode/api/wire"
 	"antipode/geo"
 	"antipode/services/blobs"
+	"antipode/services/catalog"
 )
 
 // Versions at which this service's wire changed, beyond those of package protocol.
@@ -37,7 +38,9 @@ type head struct {
 	blob         *blobs.Blob
 	contentRange string
 	// container adds what Get Container Properties has besides.
-	container bool
+	container *catalog.Container
+	// leased is the ID of a lease, and left the seconds until its break is over.
+	leased, left string
 	// sku is that of the account, where it is what is described.
 	sku string
 	// listed is the length of the blob whose blocks are listed.
@@ -60,14 +63,14 @@ func (c *call) writeHead(a *head) {
 	switch {
 	case a.blob != nil:
 		w.values = make([]string, 0, 16)
-		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces())
+		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces(), showLease(a.blob.Lease, c.now()))
 	default:
 		w.values = make([]string, 0, 6)
 		w.tag(a.modified)
 		wire.SetMetadata(w.Header, a.metadata)
 	}
-	if a.container {
-		w.lease()
+	if a.container != nil {
+		w.lease(showLease(a.container.Lease, c.now()))
 		w.since(version20171109, "X-Ms-Has-Immutability-Policy", "false")
 		w.since(version20171109, "X-Ms-Has-Legal-Hold", "false")
 		w.since(version20171109, "X-Ms-Immutable-Storage-With-Versioning-Enabled", "false")
@@ -83,6 +86,8 @@ func (c *call) writeHead(a *head) {
 	if a.deleted {
 		w.since(protocol.Version20170729, "X-Ms-Delete-Type-Permanent", "true")
 	}
+	w.set(headerLeaseID, a.leased)
+	w.set("X-Ms-Lease-Time", a.left)
 	w.set("X-Ms-Blob-Content-Length", a.listed)
 	w.set(headerContentMD5, a.md5)
 	w.set(headerContentCRC64, a.crc64)
@@ -126,14 +131,15 @@ func (w *headers) tag(modified geo.Timestamp) {
 }
 
 // lease writes the headers of protocol/blob.md 17.2.
-func (w *headers) lease() {
-	w.since(protocol.Version20120212, "X-Ms-Lease-Status", leaseStatus)
-	w.since(protocol.Version20120212, "X-Ms-Lease-State", leaseState)
+func (w *headers) lease(l shownLease) {
+	w.since(protocol.Version20120212, "X-Ms-Lease-Status", l.status)
+	w.since(protocol.Version20120212, "X-Ms-Lease-State", l.state)
+	w.since(protocol.Version20120212, headerLeaseDuration, l.duration)
 }
 
 // describe writes the headers of protocol/blob.md 8, some of which Get Blob Properties has had
 // since another version than Get Blob. shown replaces those of the blob.
-func (w *headers) describe(a *head, properties bool, shown protocol.Shows) {
+func (w *headers) describe(a *head, properties bool, shown protocol.Shows, l shownLease) {
 	ranges, tiers := protocol.Version20110818, version20261006
 	if properties {
 		ranges, tiers = protocol.Version20130815, version20170417
@@ -148,7 +154,7 @@ func (w *headers) describe(a *head, properties bool, shown protocol.Shows) {
 	w.set("Cache-Control", cmp.Or(shown.CacheControl, b.Properties.CacheControl))
 	w.since(protocol.Version20130815, "Content-Disposition", cmp.Or(shown.ContentDisposition, b.Properties.ContentDisposition))
 	w.set("X-Ms-Blob-Type", "BlockBlob")
-	w.lease()
+	w.lease(l)
 	w.since(ranges, "Accept-Ranges", "bytes")
 	w.since(protocol.Version20151211, "X-Ms-Server-Encrypted", "false")
 	w.since(version20171109, "X-Ms-Creation-Time", wire.FormatHTTPTime(b.Created.Time()))

@@ -58,7 +58,8 @@ func (c *call) readInput() error {
 }
 
 func (c *call) readLease() (err error) {
-	c.in.guard.LeaseSent, err = parseLeaseSent(c.r.HTTP.Header)
+	c.in.guard.LeaseNeeded = c.asked.Takes&operation.LeaseNeeded != 0
+	c.in.guard.Lease, err = parseLeaseID(c.r.HTTP.Header)
 	return err
 }
 

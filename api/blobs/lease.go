@@ -1,69 +1,215 @@
 package blobs
 
 import (
+	"fmt"
+	"io"
 	"net/http"
-	"strings"
+	"strconv"
 
 	"antipode/api/protocol"
 	"antipode/api/wire"
+	"antipode/geo"
+	"antipode/services/blobs"
+	"antipode/services/catalog"
+	"antipode/services/lease"
+	"antipode/services/storageerr"
 )
 
-const headerLeaseID = "X-Ms-Lease-Id"
-
-// What answers show of a lease: nothing has one yet.
 const (
-	leaseStatus = "unlocked"
-	leaseState  = "available"
+	headerLeaseID       = "X-Ms-Lease-Id"
+	headerLeaseAction   = "X-Ms-Lease-Action"
+	headerLeaseDuration = "X-Ms-Lease-Duration"
+	headerProposedID    = "X-Ms-Proposed-Lease-Id"
+	headerBreakPeriod   = "X-Ms-Lease-Break-Period"
 )
 
-// parseLeaseSent reports whether a request names a lease. It is InvalidHeaderValue for
-// what no lease is called (protocol/blob.md 17.1).
-func parseLeaseSent(h http.Header) (bool, error) {
-	id := h.Get(headerLeaseID)
-	if id != "" && !isGUID(id) {
-		return false, badHeader(headerLeaseID, id)
+// leaseAction returns the action of a lease that a request asks for; before 2012-02-12 there were fewer.
+func (c *call) leaseAction() (lease.Action, error) {
+	text := c.r.Header(headerLeaseAction)
+	if text == "" {
+		return 0, missing(headerLeaseAction)
 	}
-	return id != "", nil
+	of, known := map[string]lease.Action{
+		"acquire": lease.Acquire, "renew": lease.Renew, "change": lease.Change, "release": lease.Release, "break": lease.Break,
+	}[lower(text)]
+	if !known || of == lease.Change && c.r.Version < protocol.Version20120212 {
+		return 0, badHeader(headerLeaseAction, text)
+	}
+	return of, nil
 }
 
-// leaseElements are the lease headers in a listing (protocol/blob.md 17.2).
-func leaseElements(b []byte, v protocol.Version) []byte {
-	if v < protocol.Version20120212 {
+// parseLease reads what Lease Blob and Lease Container ask for (protocol/blob.md 17.1). Headers of other actions are ignored.
+func (c *call) parseLease() (r lease.Request, err error) {
+	if c.r.Version < c.asked.Since {
+		return r, wire.BadParameter("comp", c.r.Query.Get("comp"), "The version of the request does not know the value.")
+	}
+	if r.Action, err = c.leaseAction(); err != nil {
+		return r, err
+	}
+	if r.Action != lease.Break && c.r.Access.CreatesOnly() {
+		return r, storageerr.PermissionMismatch // The letter for a deletion is one for a break alone (17.1, SAS).
+	}
+	switch r.Action {
+	case lease.Acquire:
+		return r, c.parseAcquire(&r)
+	case lease.Break:
+		if text := c.r.Header(headerBreakPeriod); text != "" && c.r.Version >= protocol.Version20120212 {
+			r.Period = new(uint32)
+			*r.Period, err = parseSeconds(headerBreakPeriod, text, 0, lease.BreakMax)
+		}
+		return r, err
+	case lease.Change:
+		if r.Proposed, err = c.requiredID(headerProposedID); err != nil {
+			return r, err
+		}
+	}
+	r.ID, err = c.requiredID(headerLeaseID)
+	return r, err
+}
+
+// parseAcquire reads the duration and the ID of a new lease. Before 2012-02-12 it is of a minute, and clients propose no ID.
+func (c *call) parseAcquire(r *lease.Request) error {
+	text, proposed := c.r.Header(headerLeaseDuration), c.r.Header(headerProposedID)
+	if c.r.Version < protocol.Version20120212 {
+		if text != "" {
+			return badHeader(headerLeaseDuration, text)
+		}
+		text, proposed = strconv.Itoa(lease.DurationMax), ""
+	}
+	var err error
+	switch text {
+	case "":
+		return missing(headerLeaseDuration)
+	case "-1":
+	default:
+		if r.Seconds, err = parseSeconds(headerLeaseDuration, text, lease.DurationMin, lease.DurationMax); err != nil {
+			return err
+		}
+	}
+	if proposed != "" {
+		r.ID, err = c.requiredID(headerProposedID)
+		return err
+	}
+	if _, err := io.ReadFull(c.o.Rand, r.ID[:]); err != nil {
+		return fmt.Errorf("draw a lease id: %w", err)
+	}
+	r.ID[6], r.ID[8] = r.ID[6]&0x0f|0x40, r.ID[8]&0x3f|0x80 // A random GUID (RFC 9562, 5.4).
+	return nil
+}
+
+func missing(header string) error {
+	return storageerr.MissingRequiredHeader.With("HeaderName", lower(header))
+}
+
+func parseSeconds(header, text string, least, most uint32) (uint32, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || uint32(n) < least || uint32(n) > most {
+		return 0, badHeader(header, text)
+	}
+	return uint32(n), nil
+}
+
+// requiredID reads a header that has to have the ID of a lease.
+func (c *call) requiredID(header string) (lease.ID, error) {
+	text := c.r.Header(header)
+	if text == "" {
+		return lease.ID{}, missing(header)
+	}
+	id, ok := lease.ParseID(text)
+	if !ok {
+		return id, badHeader(header, text)
+	}
+	return id, nil
+}
+
+// parseLeaseID returns the lease that a request names, nil for none. It is InvalidHeaderValue for
+// what no lease is called (protocol/blob.md 17.1).
+func parseLeaseID(h http.Header) (*lease.ID, error) {
+	text := h.Get(headerLeaseID)
+	if text == "" {
+		return nil, nil //nolint:nilnil // It names none.
+	}
+	id, ok := lease.ParseID(text)
+	if !ok {
+		return nil, badHeader(headerLeaseID, text)
+	}
+	return &id, nil
+}
+
+// leaseBlob is Lease Blob (protocol/blob.md B20).
+func (c *call) leaseBlob(r lease.Request) error {
+	of, err := c.command()
+	if err != nil {
+		return err
+	}
+	of.Lease = nil // It is a part of what is asked for.
+	w := &blobs.LeaseBlob{Command: of, Request: r}
+	if err := c.commit(w, &w.Command); err != nil {
+		return err
+	}
+	c.writeLease(r, w.Modified, w.Lease, w.At)
+	return nil
+}
+
+// leaseContainer is Lease Container (protocol/blob.md C9).
+func (c *call) leaseContainer(r lease.Request) error {
+	w := &blobs.LeaseContainer{
+		SetLease: catalog.SetLease{Account: c.r.Account.Name, Name: c.res.container, Request: r}, Guard: c.in.guard,
+	}
+	w.Guard.Lease = nil // It is a part of what is asked for.
+	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+		return err
+	}
+	c.writeLease(r, w.Modified, w.SetLease.Lease, w.At)
+	return nil
+}
+
+// writeLease answers an action, after which the lease is l.
+func (c *call) writeLease(r lease.Request, modified geo.Timestamp, l lease.Lease, at geo.Timestamp) {
+	a := head{status: http.StatusOK, modified: modified, leased: l.ID.String()}
+	if c.r.Version < protocol.Version20130815 { // Without an ETag.
+		a.modified = 0
+		c.w.Header().Set("Last-Modified", wire.FormatHTTPTime(modified.Time()))
+	}
+	switch r.Action {
+	case lease.Acquire:
+		a.status = http.StatusCreated
+	case lease.Release:
+		a.leased = ""
+	case lease.Break:
+		a.status, a.leased, a.left = http.StatusAccepted, "", strconv.Itoa(l.Left(at))
+	}
+	c.writeHead(&a)
+}
+
+// shownLease is what answers show of a lease at a time (protocol/blob.md 17.2).
+type shownLease struct{ status, state, duration string }
+
+func showLease(l lease.Lease, now geo.Timestamp) shownLease {
+	s := l.State(now)
+	out := shownLease{status: "unlocked", state: s.String()}
+	if s.Locked() {
+		out.status = "locked"
+	}
+	switch {
+	case s != lease.Leased:
+	case l.Seconds == 0:
+		out.duration = "infinite"
+	default:
+		out.duration = "fixed"
+	}
+	return out
+}
+
+// leaseElements are those of a lease in a listing.
+func (c *call) leaseElements(b []byte, l lease.Lease) []byte {
+	if c.r.Version < protocol.Version20120212 {
 		return b
 	}
-	return wire.AppendElement(wire.AppendElement(b, "LeaseStatus", leaseStatus), "LeaseState", leaseState)
-}
-
-// isGUID reports whether text is a GUID in a usual form: 32 hexadecimal digits, or
-// those with hyphens as 8-4-4-4-12, which may stand in braces or brackets.
-func isGUID(text string) bool {
-	for _, pair := range [...]string{"{}", "()", "[]"} {
-		if inner, opened := strings.CutPrefix(text, pair[:1]); opened {
-			inner, closed := strings.CutSuffix(inner, pair[1:])
-			return closed && isGroupedGUID(inner)
-		}
+	shown := showLease(l, c.now())
+	b = wire.AppendElement(wire.AppendElement(b, "LeaseStatus", shown.status), "LeaseState", shown.state)
+	if shown.duration != "" {
+		b = wire.AppendElement(b, "LeaseDuration", shown.duration)
 	}
-	return isGroupedGUID(text) || len(text) == 32 && isHex(text)
-}
-
-func isGroupedGUID(text string) bool {
-	if len(text) != 36 {
-		return false
-	}
-	for _, at := range [...]int{8, 13, 18, 23} {
-		if text[at] != '-' {
-			return false
-		}
-	}
-	digits := text[:8] + text[9:13] + text[14:18] + text[19:23] + text[24:]
-	return isHex(digits)
-}
-
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
-			return false
-		}
-	}
-	return true
+	return b
 }

@@ -9,6 +9,7 @@ import (
 	"antipode/api/wire"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
+	"antipode/services/lease"
 )
 
 // sentElements appends the parameters of a listing that the request sent, empty ones too.
@@ -44,7 +45,7 @@ func (c *call) containerElement(b []byte, container *catalog.Container, metadata
 	b = append(b, "<Properties>"...)
 	b = wire.AppendTimeElement(b, "Last-Modified", container.Modified.Time())
 	b = wire.AppendElement(b, "Etag", wire.BlobETag(container.Modified))
-	b = leaseElements(b, v)
+	b = c.leaseElements(b, container.Lease)
 	if v >= version20171109 {
 		b = wire.AppendElement(b, "HasImmutabilityPolicy", "false")
 		b = wire.AppendElement(b, "HasLegalHold", "false")
@@ -73,7 +74,7 @@ func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 	b = append(b, "<Properties>"...)
 	if item.IsUncommitted {
 		b = wire.AppendElement(wire.AppendElement(b, "Content-Length", "0"), "BlobType", "BlockBlob")
-		b = leaseElements(b, c.r.Version)
+		b = c.leaseElements(b, lease.Lease{})
 	} else {
 		b = c.propertyElements(b, &item.Blob)
 	}
@@ -109,7 +110,7 @@ func (c *call) propertyElements(b []byte, blob *blobs.Blob) []byte {
 			b = wire.AppendElement(b, "AccessTierInferred", "true")
 		}
 	}
-	b = leaseElements(b, v)
+	b = c.leaseElements(b, blob.Lease)
 	if v >= protocol.Version20151211 {
 		b = wire.AppendElement(b, "ServerEncrypted", "false")
 	}

@@ -75,7 +75,8 @@ func (c *call) refuseConditions() error {
 // refuseVersions refuses the parameters that name a snapshot, a version or a soft-deleted blob.
 // Nothing can change the description of a snapshot or a version (protocol/blob.md B4).
 func (c *call) refuseVersions() error {
-	if c.asked.Body.Kind == operation.None && c.asked.Takes&(operation.Metadata|operation.Properties) != 0 {
+	describes := c.asked.Takes&(operation.Metadata|operation.Properties) != 0 || c.asked.Comp == "lease"
+	if c.asked.Body.Kind == operation.None && describes {
 		for _, name := range [...]string{"snapshot", "versionid"} {
 			if v, sent := c.r.Query.Lookup(name); sent {
 				return wire.BadParameter(name, v, "A snapshot or version cannot be written.")

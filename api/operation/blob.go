@@ -101,7 +101,7 @@ var containerRows = []Operation{
 		Leads: Catalog, SAS: SAS{Type: "c", Account: "w"},
 	},
 	{
-		Name: "LeaseContainer", On: Container, Verbs: PUT, Restype: restypeContainer, Comp: compLease, Since: protocol.Version20120212,
+		Name: "LeaseContainer", Built: true, On: Container, Verbs: PUT, Restype: restypeContainer, Comp: compLease, Since: protocol.Version20120212,
 		Leads: Catalog, SAS: SAS{Type: "c", Account: "wd"}, Takes: IfModifiedSince | IfUnmodifiedSince | Lease,
 	},
 	{
@@ -232,7 +232,7 @@ var blobCompRows = []Operation{
 		SAS: SAS{Type: "o", Account: "t", Service: "t"}, Body: body(XML, xmlMax), Takes: IfTags | LeaseNeeded | Integrity,
 	},
 	{
-		Name: "LeaseBlob", On: Blob, Verbs: PUT, Comp: compLease, Since: protocol.Version20090919,
+		Name: "LeaseBlob", Built: true, On: Blob, Verbs: PUT, Comp: compLease, Since: protocol.Version20090919,
 		Leads: OfService, SAS: SAS{Type: "o", Account: "wd", Service: "wd"}, Takes: Conditions | IfTags | Lease,
 	},
 	{

@@ -3,6 +3,7 @@ package blobs
 import (
 	"antipode/geo"
 	"antipode/services/catalog"
+	"antipode/services/lease"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 )
@@ -31,6 +32,8 @@ type Blob struct {
 	Properties Properties
 	// Metadata in the order it is answered. Names are distinct.
 	Metadata []Pair
+	// Lease is that of the blob: an action on it leaves Modified.
+	Lease lease.Lease
 	// Inline is the payload where Chunks is empty and List nil. Else it is in the chunks,
 	// or in the blocks of the list, in order.
 	Inline []byte

@@ -16,6 +16,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -362,7 +363,7 @@ func TestBlockLimits(t *testing.T) {
 	require.ErrorIs(t, r.commit(t, stage("aaa", "1"), 12), storageerr.InvalidBlobOrBlock)
 	require.ErrorIs(t, stage("aaa", "1").Admit(r, 12), storageerr.InvalidBlobOrBlock)
 	leased := stage("ab", "1")
-	leased.LeaseSent = true
+	leased.Lease = &lease.ID{}
 	require.ErrorIs(t, r.commit(t, leased, 12), storageerr.LeaseNotPresentOnBlob)
 	require.ErrorIs(t, r.commit(t, stage("ab", ""), 12), ErrMalformed)
 

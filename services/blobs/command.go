@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"antipode/geo"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
@@ -21,42 +22,41 @@ type Conditions interface {
 type Guard struct {
 	// Conditions may be nil.
 	Conditions Conditions
-	// LeaseSent: the request named a lease. Nothing has one yet.
-	LeaseSent bool
+	// Lease is the one that the request names; nil for none. LeaseNeeded: without it the request is refused while there is
+	// one that is locked.
+	Lease       *lease.ID
+	LeaseNeeded bool
 	// CreateOnly: the writer may create a blob, and not overwrite one (protocol/auth.md 20).
 	CreateOnly bool
 }
 
-// CheckRead tests conditions, then the lease: the order of protocol/blob.md 2.6 for blobs and
-// containers. modified is the last change of what is read. unleased is the error for a request
-// that names a lease, since nothing is leased yet.
-func (g *Guard) CheckRead(modified geo.Timestamp, unleased storageerr.Row) error {
+// State is what a guard is tested against: the last change of a blob or a container, and its lease.
+type State struct {
+	Modified geo.Timestamp
+	Lease    lease.Lease
+}
+
+// Check tests the guard of a read, for a container or a blob: the conditions, then the lease (protocol/blob.md 2.6). at is now.
+func (g *Guard) Check(s State, at geo.Timestamp, errs lease.Errors) error {
 	if g.Conditions != nil {
-		if err := g.Conditions.Read(modified); err != nil {
+		if err := g.Conditions.Read(s.Modified); err != nil {
 			return err
 		}
 	}
-	return g.checkLease(unleased)
+	return s.Lease.Check(g.Lease, g.LeaseNeeded, at, errs)
 }
 
-// check is CheckRead for a write.
-func (g *Guard) check(creates, exists bool, modified geo.Timestamp, unleased storageerr.Row) error {
+// check is Check for a write.
+func (g *Guard) check(creates, exists bool, s State, at geo.Timestamp, errs lease.Errors) error {
 	if g.CreateOnly && creates && exists {
 		return storageerr.UnauthorizedBlobOverwrite
 	}
 	if g.Conditions != nil {
-		if err := g.Conditions.Write(creates, exists, modified); err != nil {
+		if err := g.Conditions.Write(creates, exists, s.Modified); err != nil {
 			return err
 		}
 	}
-	return g.checkLease(unleased)
-}
-
-func (g *Guard) checkLease(unleased storageerr.Row) error {
-	if g.LeaseSent {
-		return unleased
-	}
-	return nil
+	return s.Lease.Check(g.Lease, g.LeaseNeeded, at, errs)
 }
 
 // Command holds what the write commands on one blob have in common.
@@ -76,16 +76,20 @@ func (c *Command) Partition() keys.Partition { return c.Name.Partition() }
 // Gone implements services.Write.
 func (c *Command) Gone() error { return storageerr.ContainerNotFound }
 
-// check tests the guard on the blob; modified is meaningful if the blob exists.
-func (c *Command) check(creates, exists bool, modified geo.Timestamp) error {
-	return c.Guard.check(creates, exists, modified, storageerr.LeaseNotPresentOnBlob)
+// check tests the guard on the blob, which is zero if it does not exist.
+func (c *Command) check(creates, exists bool, b *Blob, at geo.Timestamp) error {
+	return c.Guard.check(creates, exists, State{b.Modified, b.Lease}, at, lease.OfBlob())
 }
 
-// replaced reads the blob that a command makes or replaces, under its guard.
-func (c *Command) replaced(get kv.Getter) (old Blob, err error) {
+// replaced reads the blob that a command makes or replaces, under its guard. Its lease is what the write leaves of it.
+func (c *Command) replaced(get kv.Getter, at geo.Timestamp) (old Blob, err error) {
 	old, exists, err := lookup(get, c.Name)
 	if err != nil {
 		return old, err
 	}
-	return old, c.check(true, exists, old.Modified)
+	if err := c.check(true, exists, &old, at); err != nil {
+		return old, err
+	}
+	old.Lease = old.Lease.Written(at)
+	return old, nil
 }

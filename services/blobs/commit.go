@@ -81,7 +81,7 @@ func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Times
 
 // Evaluate implements services.Write.
 func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	old, err := w.replaced(get)
+	old, err := w.replaced(get, at)
 	if err != nil {
 		return services.Effect{}, err
 	}
@@ -101,7 +101,7 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 		}
 	}
 	b := w.Blob
-	b.Modified, b.Created = at, at
+	b.Modified, b.Created, b.Lease = at, at, old.Lease
 	if b.Tier == TierDefault {
 		b.Tier = old.Tier
 	}

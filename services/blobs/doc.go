@@ -2,7 +2,7 @@
 // and its queries, over stamp/kv. Payload above InlineBytesMax is in chunks of
 // stamp/extent, which the row of the blob or of a block names.
 //
-// Invariants: a blob's Modified is the commit time of its last write, so it strictly
+// Invariants: a blob's Modified is the commit time of its last write but an action on its lease, so it strictly
 // increases and its ETag is equal in both locations (R6). A row and the bytes it names
 // are of one write: chunks are never changed, and a reader of a row gets its bytes or an
 // error. A committed block list names rows of blocks, and a row that no list and no open
@@ -10,7 +10,7 @@
 //
 // # Limits
 //
-//   - Block blobs; no snapshots, leases, tags.
+//   - Block blobs; no snapshots, tags.
 //   - Rows of dropped blocks are deleted after the write that dropped them. A crash in
 //     between leaves them until the next such write of the blob.
 //   - Chunks of an overwritten or deleted blob, and those of an upload that failed before

@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"antipode/geo"
+	"antipode/services/lease"
 	"antipode/stamp/extent"
+	"antipode/stamp/feature"
 )
 
 // ErrMalformed is returned for bytes that no encoder of this package wrote.
@@ -16,6 +18,7 @@ var ErrMalformed = errors.New("blobs: malformed row")
 // Layout of a row; see docs/format/blob.md.
 const (
 	rowVersion  = 1
+	rowTagged   = 2 // the version with tagged fields, written for a blob that has one
 	typeBlock   = 1
 	flagMD5     = 1 << 0
 	flagChunks  = 1 << 1
@@ -31,6 +34,9 @@ const (
 	headerLen   = 28
 	refLen      = 24
 )
+
+// Tags of fields, which stand in this order.
+const tagLease = 1
 
 // appendRow appends the stored form of b. It refuses what parseRow would.
 func appendRow(dst []byte, b *Blob) ([]byte, error) {
@@ -51,7 +57,11 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 	case b.List != nil:
 		flags |= flagBlocks
 	}
-	dst = append(dst, rowVersion, typeBlock, flags, byte(b.Tier))
+	version := byte(rowVersion)
+	if b.Lease.Kind != lease.KindNone {
+		version = rowTagged
+	}
+	dst = append(dst, version, typeBlock, flags, byte(b.Tier))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Modified))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Created))
 	dst = binary.LittleEndian.AppendUint64(dst, b.Length)
@@ -65,6 +75,10 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 	dst = binary.AppendUvarint(dst, uint64(len(b.Metadata)))
 	for _, m := range b.Metadata {
 		dst = appendText(appendText(dst, m.Name), m.Value)
+	}
+	if version == rowTagged {
+		dst = binary.AppendUvarint(dst, 1) // The number of fields.
+		dst = appendText(append(dst, tagLease), string(appendLease(nil, b.Lease)))
 	}
 	switch {
 	case len(b.Chunks) > 0:
@@ -170,7 +184,10 @@ func parseRow(v []byte) (Blob, error) {
 
 // parseHead decodes a row up to its payload and leaves rd there: a listing reads no further.
 func parseHead(v []byte) (b Blob, rd reader, err error) {
-	if len(v) < headerLen || v[0] != rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks|flagBlocks|flagAnyMD5) != 0 {
+	if len(v) > 0 && v[0] > rowTagged {
+		return b, rd, fmt.Errorf("%w: %w", ErrMalformed, feature.Later("a blob", uint64(v[0]), rowTagged))
+	}
+	if len(v) < headerLen || v[0] < rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks|flagBlocks|flagAnyMD5) != 0 {
 		return b, rd, ErrMalformed
 	}
 	b.Tier = Tier(v[offTier])
@@ -188,6 +205,9 @@ func parseHead(v []byte) (b Blob, rd reader, err error) {
 			b.Metadata[i].Name = rd.text()
 			b.Metadata[i].Value = rd.text()
 		}
+	}
+	if v[0] == rowTagged {
+		rd.fields(&b)
 	}
 	if rd.failed {
 		return Blob{}, rd, ErrMalformed

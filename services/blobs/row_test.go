@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"antipode/geo"
+	"antipode/services/lease"
 	"antipode/stamp/extent"
 )
 
@@ -47,7 +48,10 @@ func goldenBlobs() []Blob {
 	}
 	unchecked := empty
 	unchecked.MD5 = []byte{1, 2, 3, 4} // Of no MD5's length: stored as a client gave it.
-	return []Blob{example(), empty, full, chunked, listed, unchecked}
+	leased, broken := example(), listed
+	leased.Lease = lease.Lease{Kind: lease.KindTaken, ID: lease.ID{1, 15: 2}, Seconds: 60, Until: 0x1122334455667799}
+	broken.Lease = lease.Lease{Kind: lease.KindBroken, ID: lease.ID{15: 3}, Until: 7}
+	return []Blob{example(), empty, full, chunked, listed, unchecked, leased, broken}
 }
 
 // The stored form never changes: rows written today equal the golden file, and the
@@ -91,6 +95,13 @@ func drawBlob(t *rapid.T) Blob {
 	}
 	if rapid.Bool().Draw(t, "has md5") {
 		b.MD5 = rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "md5")
+	}
+	if k := lease.Kind(rapid.ByteRange(0, byte(lease.KindBroken)).Draw(t, "lease")); k != lease.KindNone {
+		b.Lease = lease.Lease{
+			Kind: k, ID: lease.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")),
+			Seconds: rapid.Uint32Range(0, 60).Draw(t, "seconds"),
+			Until:   geo.Timestamp(rapid.Uint64Min(1).Draw(t, "until")),
+		}
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "pairs") {
 		b.Metadata = append(b.Metadata, Pair{Name: fmt.Sprintf("n%d", i), Value: text.Draw(t, "value")})

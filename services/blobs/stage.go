@@ -29,7 +29,11 @@ func (w *PutBlock) Admit(get kv.Getter, now geo.Timestamp) error {
 
 // admit returns the session with the block counted.
 func (w *PutBlock) admit(get kv.Getter, at geo.Timestamp) (s Staging, left bool, err error) {
-	if err := w.check(true, false, 0); err != nil {
+	held, err := leaseOf(get, w.Name)
+	if err != nil {
+		return s, false, err
+	}
+	if err := w.check(true, false, &Blob{Lease: held}, at); err != nil {
 		return s, false, err
 	}
 	s, live, there, err := GetStaging(get, w.Name, at)

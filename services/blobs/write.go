@@ -20,19 +20,19 @@ type PutBlob struct {
 
 // Admit tests the guard on the state that get shows, without a write, so that a large
 // body can be refused before it is read. Evaluate tests again.
-func (w *PutBlob) Admit(get kv.Getter) error {
-	_, err := w.replaced(get)
+func (w *PutBlob) Admit(get kv.Getter, now geo.Timestamp) error {
+	_, err := w.replaced(get, now)
 	return err
 }
 
 // Evaluate implements services.Write.
 func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	old, err := w.replaced(get)
+	old, err := w.replaced(get, at)
 	if err != nil {
 		return services.Effect{}, err
 	}
 	b := w.Blob
-	b.Modified, b.Created = at, at
+	b.Modified, b.Created, b.Lease = at, at, old.Lease
 	if b.Tier == TierDefault {
 		b.Tier = old.Tier
 	}
@@ -80,7 +80,7 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 		}
 		return services.Effect{}, err
 	}
-	if err := w.check(false, exists, old.Modified); err != nil {
+	if err := w.check(false, exists, &old, at); err != nil {
 		return services.Effect{}, err
 	}
 	committed := len(ops)
@@ -124,11 +124,11 @@ func (c *Command) rewrite(get kv.Getter, at geo.Timestamp, set func(*Blob)) (ser
 	if err != nil {
 		return services.Effect{}, err
 	}
-	if err := c.check(false, true, b.Modified); err != nil {
+	if err := c.check(false, true, &b, at); err != nil {
 		return services.Effect{}, err
 	}
 	set(&b)
-	b.Modified = at
+	b.Modified, b.Lease = at, b.Lease.Written(at)
 	value, err := appendRow(nil, &b)
 	if err != nil {
 		return services.Effect{}, err

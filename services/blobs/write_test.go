@@ -8,6 +8,7 @@ import (
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/catalog"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
@@ -119,8 +120,8 @@ func TestConditions(t *testing.T) {
 
 	c.answer = storageerr.ConditionNotMet
 	w = put("a", "y")
-	w.Conditions, w.LeaseSent = c, true
-	require.ErrorIs(t, w.Admit(s), storageerr.ConditionNotMet)
+	w.Conditions, w.Lease = c, &lease.ID{}
+	require.ErrorIs(t, w.Admit(s, 20), storageerr.ConditionNotMet)
 	require.ErrorIs(t, s.commit(t, w, 20), storageerr.ConditionNotMet)
 	require.Equal(t, asked{true, true, 10, c.answer}, *c)
 	require.ErrorIs(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("a"), Guard: Guard{Conditions: c}}}, 20), storageerr.ConditionNotMet)
@@ -129,7 +130,7 @@ func TestConditions(t *testing.T) {
 
 	c.answer = nil
 	require.ErrorIs(t, s.commit(t, w, 20), storageerr.LeaseNotPresentOnBlob)
-	require.ErrorIs(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("a"), Guard: Guard{LeaseSent: true}}}, 20), storageerr.LeaseNotPresentOnBlob)
+	require.ErrorIs(t, s.commit(t, &DeleteBlob{Command: Command{Name: testName("a"), Guard: Guard{Lease: &lease.ID{}}}}, 20), storageerr.LeaseNotPresentOnBlob)
 	got, err := GetBlob(s, testName("a"))
 	require.NoError(t, err)
 	require.Equal(t, "x", string(got.Inline))
@@ -138,13 +139,13 @@ func TestConditions(t *testing.T) {
 // A read is tested under the conditions of reads, then for the lease; without either it passes.
 func TestGuardOfRead(t *testing.T) {
 	c := &asked{answer: storageerr.NotModified}
-	g := Guard{Conditions: c, LeaseSent: true}
-	require.ErrorIs(t, g.CheckRead(7, storageerr.LeaseNotPresentOnBlob), storageerr.NotModified)
+	g := Guard{Conditions: c, Lease: &lease.ID{}}
+	require.ErrorIs(t, g.Check(State{Modified: 7}, 9, lease.OfBlob()), storageerr.NotModified)
 	require.Equal(t, asked{exists: true, modified: 7, answer: c.answer}, *c)
 	c.answer = nil
-	require.ErrorIs(t, g.CheckRead(7, storageerr.LeaseNotPresentOnBlob), storageerr.LeaseNotPresentOnBlob)
-	require.NoError(t, (&Guard{Conditions: c}).CheckRead(7, storageerr.LeaseNotPresentOnBlob))
-	require.NoError(t, (&Guard{}).CheckRead(7, storageerr.LeaseNotPresentOnBlob))
+	require.ErrorIs(t, g.Check(State{Modified: 7}, 9, lease.OfBlob()), storageerr.LeaseNotPresentOnBlob)
+	require.NoError(t, (&Guard{Conditions: c}).Check(State{Modified: 7}, 9, lease.OfBlob()))
+	require.NoError(t, (&Guard{}).Check(State{Modified: 7}, 9, lease.OfBlob()))
 }
 
 // A container is deleted under its conditions or not at all.

@@ -10,6 +10,7 @@ import (
 
 	"antipode/geo"
 	"antipode/services"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -35,6 +36,8 @@ type Container struct {
 	PublicAccess string `json:"public,omitempty"`
 	// Policies are the stored access policies, in the order in which they came.
 	Policies []Policy `json:"policies,omitempty"`
+	// Lease of a blob container: an action on it leaves Modified.
+	Lease lease.Lease `json:"lease,omitzero"`
 }
 
 // Pair is one name and value of metadata.

@@ -97,6 +97,18 @@ var (
 	BlockListTooLong       = Row{400, "BlockListTooLong", "The block list may not contain more than 50,000 blocks."}
 	LeaseNotPresentOnBlob  = Row{412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob."}
 
+	// Of leases, of blobs and of containers alike but for the first two.
+	LeaseMismatchOnBlob                = Row{412, "LeaseIdMismatchWithBlobOperation", "The lease ID specified did not match the lease ID for the blob."}
+	LeaseMismatchOnContainer           = Row{412, "LeaseIdMismatchWithContainerOperation", "The lease ID specified did not match the lease ID for the container."}
+	LeaseIDMissing                     = Row{412, "LeaseIdMissing", "There is currently a lease on the resource and no lease ID was specified in the request."}
+	LeaseLost                          = Row{412, "LeaseLost", "A lease ID was specified, but the lease for the resource has expired."}
+	LeaseAlreadyPresent                = Row{409, "LeaseAlreadyPresent", "There is already a lease present."}
+	LeaseIDMismatchWithLease           = Row{409, "LeaseIdMismatchWithLeaseOperation", "The lease ID specified did not match the lease ID for the resource."}
+	LeaseNotPresentWithLease           = Row{409, "LeaseNotPresentWithLeaseOperation", "There is currently no lease on the resource."}
+	LeaseIsBreakingAndCannotBeAcquired = Row{409, "LeaseIsBreakingAndCannotBeAcquired", "The lease ID matched, but the lease is currently in breaking state and cannot be acquired until it is broken."}
+	LeaseIsBreakingAndCannotBeChanged  = Row{409, "LeaseIsBreakingAndCannotBeChanged", "The lease ID matched, but the lease is currently in breaking state and cannot be changed."}
+	LeaseIsBrokenAndCannotBeRenewed    = Row{409, "LeaseIsBrokenAndCannotBeRenewed", "The lease ID matched, but the lease has been broken explicitly and cannot be renewed."}
+
 	UnauthorizedBlobOverwrite  = Row{403, "UnauthorizedBlobOverwrite", "This request is not authorized to perform blob overwrites."}
 	LeaseNotPresentOnContainer = Row{412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container."}
 	PublicAccessNotPermitted   = Row{409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account."}

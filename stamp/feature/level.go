@@ -15,16 +15,20 @@ const (
 	// of the clock (R6, R13), and of from which closed time on a range that was recovered takes them again.
 	Walls Level = 2
 
+	// Leases is that of blobs and containers that have, or had, a lease.
+	Leases Level = 3
+
 	// Known is the highest level that this program knows.
-	Known = Walls
+	Known = Leases
 )
 
 // names say what each level brought, for people.
 //
 //nolint:gochecknoglobals // A table, never written.
 var names = map[Level]string{
-	Base:  "all that was written before there were levels",
-	Walls: "Last Sync Time by the clock while times are ahead of it",
+	Base:   "all that was written before there were levels",
+	Walls:  "Last Sync Time by the clock while times are ahead of it",
+	Leases: "leases of blobs and containers",
 }
 
 // Name says what a level brought; empty for one that this program does not know.

@@ -1,0 +1,58 @@
+package blobs
+
+import (
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/catalog"
+	"antipode/services/lease"
+	"antipode/stamp/change"
+	"antipode/stamp/feature"
+	"antipode/stamp/kv"
+)
+
+// LeaseBlob is Lease Blob (protocol/blob.md B20). It leaves ETag and Last-Modified.
+type LeaseBlob struct {
+	// Command has a guard without a lease: Request has it.
+	Command
+	Request lease.Request
+	// Lease is the result, at the time At.
+	Lease lease.Lease
+	At    geo.Timestamp
+}
+
+// Level implements services.Leveled.
+func (w *LeaseBlob) Level() feature.Level { return feature.Leases }
+
+// Evaluate implements services.Write.
+func (w *LeaseBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	b, err := GetBlob(get, w.Name)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	if err := w.check(false, true, &b, at); err != nil {
+		return services.Effect{}, err
+	}
+	if b.Lease, err = b.Lease.Do(w.Request, at); err != nil {
+		return services.Effect{}, err
+	}
+	value, err := appendRow(nil, &b)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	w.Lease, w.At, w.Modified = b.Lease, at, b.Modified
+	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}}, nil
+}
+
+// LeaseContainer is catalog.SetLease under a guard, which has no lease: the request has it.
+type LeaseContainer struct {
+	catalog.SetLease
+	Guard
+}
+
+// Evaluate implements services.Write.
+func (w *LeaseContainer) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	if err := w.checkContainer(get, geo.Blob, w.Account, w.Name, at); err != nil {
+		return services.Effect{}, err
+	}
+	return w.SetLease.Evaluate(get, at)
+}
