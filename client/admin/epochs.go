@@ -10,7 +10,8 @@ import (
 )
 
 // Epochs says whether a location takes writes of accounts that have a copy: whether it knows that it still is their
-// primary.
+// primary. Each process of a location finds that out by itself. Of several it is the worst, so that no refusal is hidden
+// behind a process that takes writes.
 type Epochs struct {
 	// Confirmed reports that it does. By is what confirmed it: exchange, node, witness, override or policy.
 	Confirmed bool   `json:"confirmed"`
@@ -20,13 +21,20 @@ type Epochs struct {
 	// Witness: there is one, whose lease confirms them. Without one a location that runs and is cut off goes on to take
 	// writes, whatever was promoted meanwhile.
 	Witness bool `json:"witness"`
+	// WitnessAddress is where that is, host:port. Absent without one.
+	WitnessAddress string `json:"witness_address,omitempty"`
 	// Waiting is why the other location, or the witness, gave no answer last. Absent if it did.
 	Waiting string `json:"waiting,omitempty"`
+	// UnconfirmedNodes are the nodes that answer and to which Confirmed does not apply, WaitingNodes those to which Waiting
+	// does. Both are absent from a process of an earlier version.
+	UnconfirmedNodes []string `json:"unconfirmed_nodes,omitempty"`
+	WaitingNodes     []string `json:"waiting_nodes,omitempty"`
 	// Refused are accounts that have a higher epoch at the other location, whatever Confirmed says.
 	Refused []RefusedEpoch `json:"refused,omitempty"`
 }
 
-// WarnsOfEpochs begins a warning of a location whose Epochs are not confirmed.
+// WarnsOfEpochs begins the warning by which a process of an earlier version repeats, as text, that its Epochs are not
+// confirmed.
 const WarnsOfEpochs = "epochs are not confirmed"
 
 // RefusedEpoch is an account whose writes are refused, with its epoch at the other location.

@@ -96,7 +96,7 @@ type Location struct {
 	Peer geo.Location `json:"peer,omitempty"`
 	// Levels are the feature levels that it has committed; absent where no node runs.
 	Levels *Levels `json:"levels,omitempty"`
-	// Epochs is what the process that answers holds; absent where it does not run.
+	// Epochs is absent where the location does not run.
 	Epochs *Epochs `json:"epochs,omitempty"`
 	// Alarms counts the stream alarms this location raised, by reason. AlarmsRaised is when the last one was, absent from a
 	// process of an earlier version.
@@ -165,6 +165,10 @@ type Range struct {
 	Range              geo.RangeID `json:"range"`
 	Service            string      `json:"service"`
 	ConfiguredReplicas int         `json:"configured_replicas"`
+	// Electing reports, while there is no leader, whether one is to be expected: every replica that answers knew one until
+	// moments ago, and requests wait. False: they are refused without a wait. Nil, and absent, while there is a leader,
+	// where no replica answers, and from a process of an earlier version.
+	Electing *bool `json:"electing,omitempty"`
 	// LeaderView is nil, and its fields are absent, while there is no leader.
 	*LeaderView
 }

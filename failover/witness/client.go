@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -105,6 +106,9 @@ func (c *Client) call(ctx context.Context, path string, question, answer any) er
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := c.HTTP.Do(r)
 	if err != nil {
+		if of := (*url.Error)(nil); errors.As(err, &of) { // Operators are shown the address beside it.
+			err = of.Err
+		}
 		return fmt.Errorf("witness: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()

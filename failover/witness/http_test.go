@@ -62,6 +62,11 @@ func TestR21OverTLS(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, g.Claims, len(many))
 
+	gone := client("north", "third")
+	gone.URL = "https://127.0.0.1:1"
+	_, err = gone.Renew(t.Context(), 0)
+	require.ErrorContains(t, err, "witness: dial tcp 127.0.0.1:1", "an operator reads it beside the address: no URL")
+
 	_, err = client("west", "third").Renew(t.Context(), 0)
 	require.Error(t, err, "a node of another place")
 	_, err = client("north", "fourth").Renew(t.Context(), 0)

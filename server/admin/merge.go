@@ -39,10 +39,11 @@ func Merge(processes []Status) Status {
 		out.Location.Nodes = append(out.Location.Nodes, s.Location.Nodes...)
 		out.Location.Clones = append(out.Location.Clones, s.Location.Clones...)
 		out.Location.Levels = higher(out.Location.Levels, s.Location.Levels)
+		out.Location.Epochs = mergeEpochs(out.Location.Epochs, s.Location.Epochs)
 		out.Location.State = furthest(out.Location.State, s.Location.State)
 		for k, r := range s.Location.Ranges {
-			if r.LeaderView != nil && k < len(out.Location.Ranges) {
-				out.Location.Ranges[k].LeaderView = r.LeaderView
+			if k < len(out.Location.Ranges) {
+				mergeRanges(&out.Location.Ranges[k], r)
 			}
 		}
 		for _, w := range s.Location.Warnings {
@@ -64,6 +65,44 @@ func higher(a, b *wire.Levels) *wire.Levels {
 		return b
 	}
 	return a
+}
+
+// mergeRanges adds what another process knows of a range. A leader ends every election. One replica that has been without a
+// leader for long outweighs one that has just started, and would wait for one in any case.
+func mergeRanges(to *wire.Range, r wire.Range) {
+	if r.LeaderView != nil {
+		to.LeaderView = r.LeaderView
+	}
+	switch {
+	case to.LeaderView != nil:
+		to.Electing = nil
+	case to.Electing == nil || r.Electing != nil && !*r.Electing:
+		to.Electing = r.Electing
+	}
+}
+
+// mergeEpochs returns the worse of the epochs of two processes, with the nodes of both: writes are refused at the leaders in
+// a process that has not confirmed them, whatever another one has.
+func mergeEpochs(a, b *wire.Epochs) *wire.Epochs {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	out := *a
+	if a.Confirmed && !b.Confirmed {
+		out.Confirmed, out.By = false, ""
+	}
+	out.Waiting = cmp.Or(a.Waiting, b.Waiting)
+	out.UnconfirmedNodes = slices.Concat(a.UnconfirmedNodes, b.UnconfirmedNodes)
+	out.WaitingNodes = slices.Concat(a.WaitingNodes, b.WaitingNodes)
+	for _, r := range b.Refused {
+		if !slices.ContainsFunc(out.Refused, func(have wire.RefusedEpoch) bool { return have.Account == r.Account }) {
+			out.Refused = append(slices.Clip(out.Refused), r)
+		}
+	}
+	return &out
 }
 
 // furthest returns the state of a location of which one process is in state a and another in b.

@@ -84,3 +84,45 @@ func TestMerge(t *testing.T) {
 	got = Merge([]Status{asked, one, {Location: wire.Location{Ranges: []wire.Range{{Range: 1}, {Range: 4}}}}})
 	require.Equal(t, "north-1", got.Location.Ranges[0].Leader)
 }
+
+// R21: each process has its epochs confirmed by itself. One that refuses writes, or gets no answer of the witness, is not
+// hidden behind one that was asked and does well, and is named.
+func TestR21MergeEpochs(t *testing.T) {
+	of := func(e *wire.Epochs) Status { return Status{Location: wire.Location{Epochs: e}} }
+	well := &wire.Epochs{Confirmed: true, By: "witness", Witness: true, WitnessAddress: "third:1"}
+	away := &wire.Epochs{Confirmed: true, By: "witness", Witness: true, WitnessAddress: "third:1", Waiting: "timeout", WaitingNodes: []string{"north-2"}}
+	refuses := &wire.Epochs{
+		Witness: true, WitnessAddress: "third:1", Waiting: "refused", WaitingNodes: []string{"north-3"}, UnconfirmedNodes: []string{"north-3"},
+		Refused: []wire.RefusedEpoch{{Account: "a"}},
+	}
+	got := Merge([]Status{of(well), of(nil), of(away), of(refuses), of(refuses)}).Location.Epochs
+	require.Equal(t, &wire.Epochs{
+		Witness: true, WitnessAddress: "third:1", Waiting: "timeout", WaitingNodes: []string{"north-2", "north-3", "north-3"},
+		UnconfirmedNodes: []string{"north-3", "north-3"}, Refused: refuses.Refused,
+	}, got)
+	require.True(t, well.Confirmed, "what was merged stays as it was")
+	require.Equal(t, well, Merge([]Status{of(nil), of(well)}).Location.Epochs)
+	require.False(t, Merge([]Status{of(refuses), of(well)}).Location.Epochs.Confirmed)
+}
+
+// A range elects a leader as long as all replicas that answer expect one; none does any more once one leads.
+func TestMergeElecting(t *testing.T) {
+	soon, never := true, false
+	for _, c := range []struct {
+		of   []wire.Range
+		want *bool
+	}{
+		{[]wire.Range{{}, {Electing: &soon}}, &soon},
+		{[]wire.Range{{Electing: &soon}, {Electing: &never}, {Electing: &soon}}, &never},
+		{[]wire.Range{{Electing: &never}, {Electing: &soon}, {}}, &never},
+		{[]wire.Range{{Electing: &soon}, {LeaderView: &wire.LeaderView{Leader: "north-1"}}, {Electing: &never}}, nil},
+		{[]wire.Range{{LeaderView: &wire.LeaderView{Leader: "north-1"}}, {Electing: &never}}, nil},
+		{[]wire.Range{{}, {}}, nil},
+	} {
+		var all []Status
+		for _, r := range c.of {
+			all = append(all, Status{Location: wire.Location{Ranges: []wire.Range{r}}})
+		}
+		require.Equal(t, c.want, Merge(all).Location.Ranges[0].Electing, "%+v", c.of)
+	}
+}

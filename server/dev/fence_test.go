@@ -107,7 +107,9 @@ func TestR21AloneRefusesUntilThePairAnswers(t *testing.T) {
 	const confirmed = `antipode_epochs_confirmed{location="northcentralus"}`
 	require.Contains(t, gather(t, a.Cluster), confirmed)
 	require.Zero(t, gather(t, a.Cluster)[confirmed])
-	require.Contains(t, strings.Join(d.Warnings, "\n"), "epochs are not confirmed at location northcentralus")
+	require.Equal(t, []string{"northcentralus-1", "northcentralus-2", "northcentralus-3"}, d.Epochs.UnconfirmedNodes)
+	require.Equal(t, d.Epochs.UnconfirmedNodes, d.Epochs.WaitingNodes)
+	require.NotContains(t, strings.Join(d.Warnings, "\n"), "epochs", "the document has it already")
 
 	require.NoError(t, a.servers[South].Start(t.Context()))
 	eventually(t, "writes go on", func() bool { return a.tryPut(t, "3").status == http.StatusNoContent })

@@ -364,35 +364,24 @@ func (l *Location) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
 // Epochs describes whether the epochs are confirmed in this process.
 func (l *Location) Epochs() wire.Epochs {
 	s, running := l.confirming.state()
-	out := wire.Epochs{Confirmed: s.Source != confirm.None, By: string(s.Source), Policy: l.o.Alone(), Witness: l.o.Witness != nil}
+	out := wire.Epochs{
+		Confirmed: s.Source != confirm.None, By: string(s.Source), Policy: l.o.Alone(),
+		Witness: l.o.Witness != nil, WitnessAddress: l.o.WitnessAddress,
+	}
+	var nodes []string
+	for _, id := range l.o.Local {
+		nodes = append(nodes, wire.NodeName(l.o.Name, id))
+	}
+	if !out.Confirmed {
+		out.UnconfirmedNodes = nodes
+	}
 	waits := s.Failed
 	if out.Witness {
 		waits = s.Unwitnessed
 	}
 	if running && waits != nil {
-		out.Waiting = waits.Error()
+		out.Waiting, out.WaitingNodes = waits.Error(), nodes
 	}
 	out.Refused = l.confirming.refused(s.Above)
-	return out
-}
-
-// epochWarnings say what an operator has to know of unconfirmed epochs.
-func (l *Location) epochWarnings() (out []string) {
-	e := l.Epochs()
-	if !e.Confirmed {
-		from := string(l.o.Other)
-		if e.Witness {
-			from = "the witness"
-		}
-		out = append(out, fmt.Sprintf(
-			wire.WarnsOfEpochs+" at %s: writes of accounts that have a copy are refused until %s answers (antipodectl location confirm)",
-			l.Subject(), from))
-	}
-	if e.Policy {
-		out = append(out, fmt.Sprintf("epochs need no answer of %s: a former primary that starts alone takes writes", l.o.Other))
-	}
-	if n := len(e.Refused); n > 0 {
-		out = append(out, fmt.Sprintf("%d accounts have a higher epoch at %s: their writes are refused here", n, l.o.Other))
-	}
 	return out
 }

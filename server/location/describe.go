@@ -50,8 +50,10 @@ func (l *Location) Describe() (wire.Location, error) {
 	out.Warnings = append(out.Warnings, ofNodes...)
 	if stopped == nil {
 		e := l.Epochs()
-		out.Levels = l.levels(stamp)
-		out.Epochs, out.Warnings = &e, append(out.Warnings, l.epochWarnings()...)
+		out.Levels, out.Epochs = l.levels(stamp), &e
+		if e.Policy {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("epochs need no answer of %s: a former primary that starts alone takes writes", l.o.Other))
+		}
 	}
 	for _, d := range l.o.Route.Ranges() {
 		r := wire.Range{Range: d.ID, Service: d.Service.String(), ConfiguredReplicas: len(l.o.Nodes)}
@@ -61,7 +63,9 @@ func (l *Location) Describe() (wire.Location, error) {
 			if err != nil {
 				return out, err
 			}
-			r.LeaderView = view
+			if r.LeaderView = view; view == nil {
+				r.Electing = electing(stamp, r.Range)
+			}
 			if lead := stamp.Leader(d.ID); lead != nil {
 				out.Warnings = append(out.Warnings, l.aheadOfClock(stamp, d, lead.Machine.AppliedState().Last, lead.Levels())...)
 				if lead.Machine.Uncompared() {
@@ -72,6 +76,17 @@ func (l *Location) Describe() (wire.Location, error) {
 		out.Ranges = append(out.Ranges, r)
 	}
 	return out, nil
+}
+
+// electing reports whether a range without a leader is to have one soon; nil where no replica of it runs here.
+func electing(stamp *stamp.Stamp, id geo.RangeID) *bool {
+	for _, n := range stamp.Nodes() {
+		if n := stamp.Node(n); n != nil && n.Range(id) != nil {
+			soon := !stamp.Leaderless(id)
+			return &soon
+		}
+	}
+	return nil
 }
 
 // aheadOfClock warns of a range whose newest time is ahead of the clock here by more than the clocks of a

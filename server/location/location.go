@@ -87,6 +87,8 @@ type Options struct {
 	Alone func() bool
 	// Witness has the lease of the location, and the claims of its promotions (R21). Nil means that there is none.
 	Witness Witness
+	// WitnessAddress names it for operators.
+	WitnessAddress string
 	// OnHigher gets the accounts that the other location has in a higher epoch. May be nil.
 	OnHigher func(above map[geo.Account]geo.Epoch)
 	// Bounds limit the incoming stream.

@@ -59,7 +59,7 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 		o.Notify = n.notices.Send
 	}
 	if n.witness = n.witnessClient(); n.witness != nil {
-		o.Witness = n.witness
+		o.Witness, o.WitnessAddress = n.witness, c.Witness.Address
 	}
 	switch {
 	case c.NATS.Mode == config.Outside:
