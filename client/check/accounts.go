@@ -18,7 +18,7 @@ var reasons = []struct { //nolint:gochecknoglobals // A table.
 	{"lost", "the secondary has lost changes that it had", "docs/runbooks/fork.md", Critical},
 	{"poison", "a change cannot be read", "docs/runbooks/fork.md", Critical},
 	{"behind-outbox", "changes were dropped from the outbox: the copy must be made again", "docs/runbooks/outbox-budget.md", Critical},
-	{"version", "the secondary runs an earlier version: upgrade it", "docs/upgrade.md", Warning},
+	{"version", "the secondary runs an earlier version: upgrade it", "docs/upgrade.md", Critical},
 	{"clock", "times of the primary are ahead of the clocks of the secondary", "docs/runbooks/clock-skew.md", Warning},
 	{"not-heard", "the secondary has not heard of all ranges of the primary", "", Warning},
 }
@@ -28,7 +28,7 @@ var reasons = []struct { //nolint:gochecknoglobals // A table.
 func (f *findings) operations() {
 	type wait struct{ operation, why string }
 	var waits []wait
-	of := map[wait][]geo.Account{}
+	of, wayOut := map[wait][]geo.Account{}, map[wait]string{}
 	for _, a := range f.status.Accounts {
 		w := wait{a.Operation, a.OperationWaits}
 		if w.why == "" || a.WithoutPrimary != "" || a.FailoverPhase == admin.FailoverTaken && f.down[a.Secondary] {
@@ -36,6 +36,7 @@ func (f *findings) operations() {
 		}
 		if of[w] == nil {
 			waits = append(waits, w)
+			wayOut[w] = WayOut(a.Account)
 		}
 		of[w] = append(of[w], a.Name)
 	}
@@ -44,7 +45,7 @@ func (f *findings) operations() {
 		if n := len(of[w]); n > 1 {
 			whose = fmt.Sprintf("%s (%s)", Count(n, "account"), some(of[w]))
 		}
-		f.add(Warning, "antipodectl account show "+string(of[w][0]), "%s cannot go on with %s: %s", whose, w.operation, w.why)
+		f.add(Warning, cmp.Or(wayOut[w], "antipodectl account show "+string(of[w][0])), "%s cannot go on with %s: %s", whose, w.operation, w.why)
 	}
 }
 

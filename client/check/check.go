@@ -14,8 +14,9 @@ import (
 // Severity says how bad a finding is.
 type Severity string
 
-// The severities. Critical: clients of a primary name are refused, or replication of an account stands until somebody acts.
-// Warning: one more fault could make it so, or it may end by itself.
+// The severities. Critical: clients of a primary name are refused, or replication to a location or of an account stands
+// until somebody acts, so that a failover would lose what is written meanwhile. Warning: one more fault could make it so, or
+// it may end by itself.
 const (
 	Critical Severity = "critical"
 	Warning  Severity = "warning"
@@ -46,8 +47,21 @@ func Status(s admin.Status) []Finding {
 	f.link()
 	f.operations()
 	f.accounts()
-	slices.SortStableFunc(f.list, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) }) // In this order by their names.
-	return f.list
+	return f.sorted()
+}
+
+// Refusals finds what has running locations refuse writes, or what is replicated to them, worst first: those findings of
+// Status that a status shows beside its tables.
+func Refusals(s admin.Status) []Finding {
+	f := findings{status: s, down: map[geo.Location]bool{}}
+	for _, l := range s.Locations {
+		if f.down[l.Name] = Down(l); !f.down[l.Name] {
+			f.full(l)
+			f.epochs(l)
+		}
+	}
+	f.witness()
+	return f.sorted()
 }
 
 // Worst returns the severity of the worst finding; empty without one.
@@ -64,6 +78,11 @@ type findings struct {
 	status admin.Status
 	down   map[geo.Location]bool
 	list   []Finding
+}
+
+func (f *findings) sorted() []Finding {
+	slices.SortStableFunc(f.list, func(a, b Finding) int { return cmp.Compare(a.Severity, b.Severity) }) // In this order by their names.
+	return f.list
 }
 
 func (f *findings) add(s Severity, next, what string, args ...any) {
@@ -88,11 +107,12 @@ func (f *findings) location(l admin.Location) {
 		return
 	}
 	f.nodes(l)
+	f.full(l)
 	f.ranges(l)
 	f.epochs(l)
 	f.unseen(l)
 	for _, text := range l.Warnings {
-		if !strings.HasPrefix(text, admin.WarnsOfEpochs) || l.Epochs == nil { // That is found, with what to do.
+		if !OfEpochs(l, text) {
 			f.add(Warning, "", "%s: %s", l.Name, text)
 		}
 	}
@@ -133,16 +153,13 @@ func (f *findings) locationDown(l admin.Location) {
 
 // nodes finds nodes that do not do what they should.
 func (f *findings) nodes(l admin.Location) {
-	var away, full, off []string
+	var away, off []string
 	for _, n := range l.Nodes {
 		switch n.State {
 		case admin.Failed:
 			f.add(Warning, "docs/runbooks/node-out-of-service.md", "%s is out of service: %s", n.Name, cmp.Or(n.OutOfService, "its log says why"))
 		case admin.Unreachable, admin.Stopped:
 			away = append(away, n.Name)
-		}
-		if n.DiskFull {
-			full = append(full, n.Name)
 		}
 		if n.ClockOff != "" {
 			off = append(off, n.Name+" ("+n.ClockOff+")")
@@ -151,32 +168,51 @@ func (f *findings) nodes(l admin.Location) {
 	if len(away) > 0 {
 		f.add(Warning, "docs/runbooks/target-down.md", "%s: %d of %d nodes do not answer: %s", l.Name, len(away), len(l.Nodes), strings.Join(away, ", "))
 	}
-	// Most nodes of a location make a quorum: then it takes no writes at all.
-	severity := func(of []string) Severity {
-		if 2*len(of) > len(l.Nodes) {
-			return Critical
-		}
-		return Warning
-	}
-	if len(full) > 0 {
-		into := ""
-		if l.Peer != "" { // One full disk closes the stream, which has a copy on each node.
-			into = fmt.Sprintf("; nothing is replicated from %s", l.Peer)
-		}
-		f.add(severity(full), "docs/runbooks/disk-nearly-full.md", "%s: disk full on %s: no writes there; reads go on%s", l.Name, strings.Join(full, ", "), into)
-	}
 	if len(off) > 0 {
-		f.add(severity(off), "docs/runbooks/clock-skew.md", "%s: a clock is not believed, so the node leads no writes: %s", l.Name, strings.Join(off, "; "))
+		f.add(ofQuorum(l, off), "docs/runbooks/clock-skew.md", "%s: a clock is not believed, so the node leads no writes: %s", l.Name, strings.Join(off, "; "))
 	}
+}
+
+// ofQuorum is how bad it is that these nodes of a location take no writes: most nodes make a quorum, so that without them
+// there are none at all.
+func ofQuorum(l admin.Location, of []string) Severity {
+	if 2*len(of) > len(l.Nodes) {
+		return Critical
+	}
+	return Warning
+}
+
+// full finds nodes whose disk is full. One of them closes the stream to the location, which has a copy on each node: the
+// accounts whose secondary is there have no later copy then.
+func (f *findings) full(l admin.Location) {
+	var full []string
+	for _, n := range l.Nodes {
+		if n.DiskFull {
+			full = append(full, n.Name)
+		}
+	}
+	if len(full) == 0 {
+		return
+	}
+	severity, into := ofQuorum(l, full), ""
+	if l.Peer != "" {
+		into = fmt.Sprintf("; nothing is replicated from %s", l.Peer)
+		if slices.ContainsFunc(f.status.Accounts, func(a admin.AccountStatus) bool { return a.Secondary == l.Name }) {
+			severity = Critical
+		}
+	}
+	f.add(severity, "docs/runbooks/disk-nearly-full.md", "%s: disk full on %s: no writes there; reads go on%s", l.Name, strings.Join(full, ", "), into)
 }
 
 // ranges finds ranges without a leader, and with too few replicas.
 func (f *findings) ranges(l admin.Location) {
-	var none, few []string
+	var none, electing, few []string
 	absent := map[string]bool{}
 	for _, r := range l.Ranges {
 		name := fmt.Sprintf("%d %s", r.Range, r.Service)
 		switch v := r.LeaderView; {
+		case v == nil && r.Electing != nil && *r.Electing:
+			electing = append(electing, name)
 		case v == nil:
 			none = append(none, name)
 		case v.InSyncReplicas < r.ConfiguredReplicas:
@@ -188,6 +224,9 @@ func (f *findings) ranges(l admin.Location) {
 	}
 	if len(none) > 0 {
 		f.add(Critical, "docs/runbooks/range-without-leader.md", "%s: no leader of range %s: requests for it are answered 503", l.Name, strings.Join(none, ", "))
+	}
+	if len(electing) > 0 {
+		f.add(Warning, "antipodectl check", "%s: range %s has lost its leader just now and elects another one: requests for it wait", l.Name, strings.Join(electing, ", "))
 	}
 	if len(few) == 0 {
 		return
@@ -225,69 +264,18 @@ func (f *findings) unseen(l admin.Location) {
 	}
 }
 
-// epochs finds a location that does not know whether it still is the primary. The witness is found by itself.
-func (f *findings) epochs(l admin.Location) {
-	e := l.Epochs
-	if e == nil {
-		return
-	}
-	if !e.Confirmed && !unwitnessed(e) {
-		f.add(Critical, "docs/runbooks/epochs-unconfirmed.md", "%s refuses writes of accounts that have a copy: %s", l.Name, because("the other location does not answer", e.Waiting))
-	}
-	if n := len(e.Refused); n > 0 {
-		f.add(Warning, "antipodectl account list", "%s refuses writes of %s: the other location has become the primary", l.Name, Count(n, "account"))
-	}
-}
-
-// witness finds a witness that does not answer: once, for both locations.
-func (f *findings) witness() {
-	var refuse, lease, word []string
-	why := ""
-	for _, l := range f.status.Locations {
-		e := l.Epochs
-		switch {
-		case f.down[l.Name] || e == nil || !unwitnessed(e):
-			continue
-		case e.Confirmed && (e.By == "override" || e.By == "policy"):
-			word = append(word, string(l.Name))
-		case e.Confirmed:
-			lease = append(lease, string(l.Name))
-		default:
-			refuse = append(refuse, string(l.Name))
-		}
-		why = cmp.Or(why, e.Waiting)
-	}
-	what, severity := "the witness does not answer", Warning
-	if len(refuse) > 0 {
-		what, severity = fmt.Sprintf("%s: writes of accounts that have a copy are refused at %s", what, strings.Join(refuse, ", ")), Critical
-	}
-	if len(lease) > 0 {
-		what += fmt.Sprintf("; %s: a lease still holds", strings.Join(lease, ", "))
-	}
-	if len(word) > 0 {
-		what += fmt.Sprintf("; %s: writes go on without a lease, by an operator's word", strings.Join(word, ", "))
-	}
-	if len(refuse)+len(lease)+len(word) > 0 {
-		f.add(severity, "docs/runbooks/witness.md", "%s", because(what, why))
-	}
-}
-
-// unwitnessed reports whether a location has a witness that gave it no lease last.
-func unwitnessed(e *admin.Epochs) bool { return e.Witness && (!e.Confirmed || e.Waiting != "") }
-
-func because(what, why string) string {
-	if why == "" {
-		return what
-	}
-	return what + " (" + why + ")"
-}
-
-// link finds that an operator has cut or delayed the link.
+// link finds that an operator has cut or delayed the link. Over one that is cut nothing is replicated.
 func (f *findings) link() {
-	if l := f.status.Link; l.State == admin.LinkCut || l.State == admin.LinkDelayed {
-		f.add(Warning, "antipodectl link heal", "the link between the locations is %s, by an operator", l.State)
+	what := fmt.Sprintf("the link between the locations is %s, by an operator", f.status.Link.State)
+	switch f.status.Link.State {
+	case admin.LinkCut:
+		f.add(Critical, linkHeal, "%s: nothing is replicated, and a failover would lose what is written meanwhile", what)
+	case admin.LinkDelayed:
+		f.add(Warning, linkHeal, "%s", what)
 	}
 }
+
+const linkHeal = "antipodectl link heal"
 
 // Count words a number of things.
 func Count(n int, what string) string {

@@ -105,8 +105,29 @@ func TestStatus(t *testing.T) {
 			s.Locations[1].Nodes[1].DiskFull, s.Locations[1].Nodes[2].DiskFull = true, true
 		}, []Finding{{Critical, "south: disk full on south-2, south-3: no writes there; reads go on", "docs/runbooks/disk-nearly-full.md"}}},
 		"a disk of a pair is full": {func(s *admin.Status) { s.Locations[1].Peer, s.Locations[1].Nodes[1].DiskFull = "north", true }, []Finding{
-			{Warning, "south: disk full on south-2: no writes there; reads go on; nothing is replicated from north", "docs/runbooks/disk-nearly-full.md"},
+			{Critical, "south: disk full on south-2: no writes there; reads go on; nothing is replicated from north", "docs/runbooks/disk-nearly-full.md"},
 		}},
+		"a disk of a location with no copies is full": {func(s *admin.Status) { s.Locations[0].Peer, s.Locations[0].Nodes[1].DiskFull = "south", true }, []Finding{
+			{Warning, "north: disk full on north-2: no writes there; reads go on; nothing is replicated from south", "docs/runbooks/disk-nearly-full.md"},
+		}},
+		"ranges elect a leader, and one has none": {func(s *admin.Status) {
+			soon, never := true, false
+			leaderless(&s.Locations[1], 1, 2, 3)
+			s.Locations[1].Ranges[1].Electing, s.Locations[1].Ranges[2].Electing = &soon, &never
+		}, []Finding{
+			{Critical, "south: no leader of range 3 queue, 4 table: requests for it are answered 503", "docs/runbooks/range-without-leader.md"},
+			{Warning, "south: range 2 blob has lost its leader just now and elects another one: requests for it wait", "antipodectl check"},
+		}},
+		"the secondary runs an earlier version": {func(s *admin.Status) { stands(s, 3, "version") }, []Finding{
+			{Critical, "1 account without a Last Sync Time: the secondary runs an earlier version: upgrade it: acct3", "docs/upgrade.md"},
+		}},
+		"a failover waits for the witness": {func(s *admin.Status) {
+			a := &s.Accounts[1].Account
+			a.FailoverPhase, a.Operation, a.OperationWaits = admin.FailoverClaiming, "an unplanned failover", "witness: connection refused"
+		}, []Finding{{
+			Warning, "account acct1 cannot go on with an unplanned failover: witness: connection refused",
+			"if north is off and stays off: antipodectl failover unplanned acct1 --yes --without-witness; else: antipodectl failover end acct1",
+		}}},
 		"the replicas on a full disk are behind": {func(s *admin.Status) {
 			s.Locations[1].Nodes[1].DiskFull = true
 			for _, r := range s.Locations[1].Ranges {
@@ -126,25 +147,55 @@ func TestStatus(t *testing.T) {
 		}},
 		"the witness is dead": {func(s *admin.Status) {
 			for i := range s.Locations {
-				s.Locations[i].Epochs = &admin.Epochs{Witness: true, Waiting: "connection refused"}
-				s.Locations[i].Warnings = []string{admin.WarnsOfEpochs + " at a location: writes are refused"}
+				l := &s.Locations[i]
+				l.Epochs = &admin.Epochs{Witness: true, WitnessAddress: "third:10300", Waiting: "connection refused"}
+				for _, n := range l.Nodes {
+					l.Epochs.UnconfirmedNodes = append(l.Epochs.UnconfirmedNodes, n.Name)
+					l.Epochs.WaitingNodes = append(l.Epochs.WaitingNodes, n.Name)
+					l.Warnings = append(l.Warnings, admin.WarnsOfEpochs+" at "+n.Name+": writes are refused") // Of an earlier version.
+				}
 			}
 		}, []Finding{
-			{Critical, "the witness does not answer: writes of accounts that have a copy are refused at north, south (connection refused)", "docs/runbooks/witness.md"},
+			{
+				Critical,
+				"the witness third:10300 does not answer: writes of accounts that have a copy are refused at north, south; " +
+					"reads, and accounts without a copy, go on (connection refused)",
+				"start the witness again (docs/runbooks/witness.md); if it will not be back soon: " +
+					"antipodectl location confirm north --not-promoted, antipodectl location confirm south --not-promoted",
+			},
 		}},
+		"one node does not reach the witness": {func(s *admin.Status) {
+			for i := range s.Locations {
+				s.Locations[i].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true}
+			}
+			s.Locations[0].Epochs = &admin.Epochs{
+				Witness: true, Waiting: "timeout", UnconfirmedNodes: []string{"north-2"}, WaitingNodes: []string{"north-3", "north-2"},
+			}
+		}, []Finding{{
+			Critical,
+			"the witness does not answer north-2, north-3: writes of accounts that have a copy are refused at north-2; " +
+				"reads, and accounts without a copy, go on (timeout)",
+			"start the witness again (docs/runbooks/witness.md); if it will not be back soon: antipodectl location confirm north --not-promoted",
+		}}},
 		"the witness is dead, and one lease holds": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
 			s.Locations[1].Epochs = &admin.Epochs{Witness: true, Waiting: "timeout"}
 		}, []Finding{
-			{Critical, "the witness does not answer: writes of accounts that have a copy are refused at south; north: a lease still holds (timeout)", "docs/runbooks/witness.md"},
+			{
+				Critical,
+				"the witness does not answer: writes of accounts that have a copy are refused at south; reads, and accounts without a copy, go on; " +
+					"north: a lease still holds, and once it ends writes of accounts that have a copy are refused (timeout)",
+				"start the witness again (docs/runbooks/witness.md); if it will not be back soon: antipodectl location confirm south --not-promoted",
+			},
 		}},
 		"the witness is dead, and an operator has confirmed one location": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "override", Witness: true, Waiting: "timeout"}
 			s.Locations[1].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
 		}, []Finding{{
 			Warning,
-			"the witness does not answer; south: a lease still holds; north: writes go on without a lease, by an operator's word (timeout)",
-			"docs/runbooks/witness.md",
+			"the witness does not answer; south: a lease still holds, and once it ends writes of accounts that have a copy are refused; " +
+				"north: writes go on without a lease, by an operator's word (timeout)",
+			"start the witness again: docs/runbooks/witness.md",
 		}}},
 		"the other location does not answer": {func(s *admin.Status) { s.Locations[0].Epochs = &admin.Epochs{Waiting: "timeout"} }, []Finding{
 			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (timeout)", "docs/runbooks/epochs-unconfirmed.md"},
@@ -156,12 +207,21 @@ func TestStatus(t *testing.T) {
 		}},
 		"a lease goes on": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}
-		}, []Finding{{Warning, "the witness does not answer; north: a lease still holds (timeout)", "docs/runbooks/witness.md"}}},
+		}, []Finding{{
+			Warning, "the witness does not answer north; north: a lease still holds, and once it ends writes of accounts that have a copy are refused (timeout)",
+			"start the witness again: docs/runbooks/witness.md",
+		}}},
 		"epochs are passed": {func(s *admin.Status) { s.Locations[0].Epochs.Refused = make([]admin.RefusedEpoch, 1) }, []Finding{
 			{Warning, "north refuses writes of 1 account: the other location has become the primary", "antipodectl account list"},
 		}},
 		"the link is cut": {func(s *admin.Status) { s.Link.State = admin.LinkCut }, []Finding{
-			{Warning, "the link between the locations is cut, by an operator", "antipodectl link heal"},
+			{
+				Critical, "the link between the locations is cut, by an operator: nothing is replicated, and a failover would lose what is written meanwhile",
+				"antipodectl link heal",
+			},
+		}},
+		"the link is delayed": {func(s *admin.Status) { s.Link.State = admin.LinkDelayed }, []Finding{
+			{Warning, "the link between the locations is delayed, by an operator", "antipodectl link heal"},
 		}},
 		"streams are forked, and others wait": {func(s *admin.Status) {
 			for i := range 6 {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -105,6 +107,9 @@ func writeOperations(w io.Writer, accounts []admin.Account, most int) {
 	if more > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more: antipodectl account list\n", more)
 	}
+	if i := slices.IndexFunc(accounts, func(a admin.Account) bool { return check.WayOut(a) != "" }); i >= 0 { // The others differ by their name alone.
+		_, _ = fmt.Fprintf(w, "next, for %s: %s\n", accounts[i].Name, check.WayOut(accounts[i]))
+	}
 	for _, a := range accounts {
 		if a.WithoutPrimary != "" {
 			_, _ = fmt.Fprintf(w, "\naccount %s: %s\n", a.Name, a.WithoutPrimary)
@@ -168,9 +173,7 @@ func writeAccount(w io.Writer, a shown) {
 	if a.Operation != "" {
 		_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
 	}
-	if a.OperationWaits != "" {
-		_, _ = fmt.Fprintf(w, "it cannot go on now: %s\n", a.OperationWaits)
-	}
+	writeWaiting(w, a.Account)
 	if a.Copied != nil {
 		writeCopied(w, a.Copied)
 	}
@@ -181,6 +184,16 @@ func writeAccount(w io.Writer, a shown) {
 	}
 	table(w, rows)
 	_, _ = fmt.Fprintf(w, "\nconnection string:\n%s\n", a.ConnectionString)
+}
+
+// writeWaiting writes why the operation of an account cannot go on, and what to do.
+func writeWaiting(w io.Writer, a admin.Account) {
+	if a.OperationWaits != "" {
+		_, _ = fmt.Fprintf(w, "it cannot go on now: %s\n", a.OperationWaits)
+	}
+	if out := check.WayOut(a); out != "" {
+		_, _ = fmt.Fprintf(w, "next: %s\n", out)
+	}
 }
 
 func (t *tool) accountKeys() *cobra.Command {

@@ -29,8 +29,10 @@ func (t *tool) checkCommand() *cobra.Command {
 page of docs/runbooks. Ask a gateway, which looks at both locations: the port of a node, or of a
 location, shows that location alone, and the last line names what was not looked at.
 
-critical  clients are refused, or replication stands until somebody acts
-warning   one more fault could make it so, or it may end by itself
+critical  clients are refused, or replication stands until somebody acts: to a location, as over
+          a link that is cut or behind a full disk, or of an account. A failover would lose what
+          is written meanwhile
+warning   one more fault could make it so, or it may end by itself, as an election does
 
 Exit codes: 0 all is well, 1 something is critical, or it could not be found out, 3 there are
 warnings alone.`,

@@ -82,6 +82,6 @@ func writeUnplanned(w io.Writer, r *drill.Report) {
 		_, _ = fmt.Fprintf(w, "claim      %s, epoch %s: %d changes, %d perhaps answered, %s\n", c.Service, c.Epoch, c.Changes, c.Perhaps, claimText(c))
 	}
 	if len(u.Stated) > 0 {
-		writeStated(w, u.Stated)
+		writeStated(w, u.Stated, nil)
 	}
 }

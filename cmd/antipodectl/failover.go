@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -83,8 +85,11 @@ type failoverPlan struct {
 	Blocked []string     `json:"blocked"`
 	// Services are how far the services are at the other location.
 	Services []admin.ServiceLag `json:"services"`
+	// Witness is why an unplanned failover would wait for the witness: see unplannedPlan.
+	Witness string `json:"witness,omitempty"`
 	// gone: the primary does not answer.
 	gone bool
+	lag  admin.Lag
 }
 
 // planFailover asks what a planned failover of an account meets.
@@ -103,10 +108,14 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		out.Blocked = append(out.Blocked, "it is "+a.Redundancy+": there is no other location to move it to")
 		return out, nil
 	}
+	if s, err := t.client.Status(ctx); err == nil { // Else nothing is known of a witness, and a failover says itself what it waits for.
+		out.Witness = silentWitness(s, out.To)
+	}
 	lag, err := t.client.Lag(ctx, name, admin.LagQuery{})
 	if err != nil {
 		return out, err
 	}
+	out.lag = lag
 	for _, l := range lag.Silent {
 		out.gone = out.gone || l.Location == a.Primary
 		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s", l.Location, l.Reason))
@@ -136,6 +145,15 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	return out, nil
 }
 
+// silentWitness is why an unplanned failover to a location would wait for the witness, empty if it would not.
+func silentWitness(s admin.Status, to geo.Location) string {
+	i := slices.IndexFunc(s.Locations, func(l admin.Location) bool { return l.Name == to })
+	if i < 0 {
+		return ""
+	}
+	return check.SilentWitness(s.Locations[i])
+}
+
 // statusOf is the status of a service, of which the port that answers may not know it.
 func statusOf(s admin.ServiceLag) string {
 	if s.Status == "" {
@@ -162,6 +180,7 @@ func writePlan(w io.Writer, p failoverPlan) {
 		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary%s\n", p.After, p.From, loss)
 	}
 	writeBlocked(w, p.Blocked)
+	writeWitness(w, p.Witness, p.From, p.To, false)
 	if p.gone {
 		_, _ = fmt.Fprintf(w, "otherwise  antipodectl failover unplanned %s shows what would be lost, if %s is gone\n", p.Account, p.From)
 	}

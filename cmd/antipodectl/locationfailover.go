@@ -69,8 +69,10 @@ type wholePlan struct {
 	PassedOver []string `json:"passed_over"`
 	// Unplanned is what the other location says of an unplanned failover; absent where it was not asked.
 	Unplanned *wholeCheck `json:"unplanned,omitempty"`
-	// runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
-	runs, serves, unplanned bool
+	// Witness is why unplanned failovers would wait for the witness: see unplannedPlan.
+	Witness string `json:"witness,omitempty"`
+	// without: they were asked for without the witness. runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
+	without, runs, serves, unplanned bool
 }
 
 // wholeService is how far one service of many accounts is.
@@ -122,6 +124,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	if p.To == "" {
 		return p, command.Wrong(errors.New("the port that answers knows no other location: give --to"))
 	}
+	p.Witness = silentWitness(s, p.To)
 	for _, svc := range geo.Services {
 		p.Services = append(p.Services, wholeService{Service: svc.String()})
 	}
@@ -202,6 +205,7 @@ func writeWholePlan(w io.Writer, p wholePlan) {
 	}
 	p.Unplanned.write(w)
 	writeBlocked(w, p.Blocked)
+	writeWitness(w, p.Witness, p.From, p.To, p.without)
 	p.writeOther(w)
 }
 
@@ -219,6 +223,7 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 	if err != nil {
 		return err
 	}
+	plan.without = in.WithoutWitness
 	if dry {
 		if in.Type == admin.FailoverUnplanned {
 			t.checkWhole(ctx, &plan, in)
@@ -281,8 +286,8 @@ const wholePause = 500 * time.Millisecond
 func wholeLine(f admin.LocationFailover) string {
 	line := fmt.Sprintf("%s: %s, %d moved, %d waiting", f.From, f.Phase, f.Moved, f.Waiting)
 	for _, phase := range []string{
-		admin.FailoverDraining, admin.FailoverClosing, admin.FailoverOffered, admin.FailoverApplying, admin.FailoverFreezing,
-		admin.FailoverThawing, admin.FailoverEnding,
+		admin.FailoverDraining, admin.FailoverClosing, admin.FailoverOffered, admin.FailoverClaiming, admin.FailoverApplying,
+		admin.FailoverFreezing, admin.FailoverThawing, admin.FailoverWithdrawing, admin.FailoverEnding,
 	} {
 		if n := f.Moving[phase]; n > 0 {
 			line += fmt.Sprintf(", %d %s", n, phase)
@@ -298,6 +303,9 @@ func writeWhole(w io.Writer, f admin.LocationFailover) {
 	}
 	_, _ = fmt.Fprintf(w, "location   %s to %s, %s, %s, round %d\n", f.From, f.To, f.Type, f.Phase, f.Round)
 	_, _ = fmt.Fprintf(w, "accounts   %s; %d without a copy stay\n", strings.TrimPrefix(wholeLine(f), string(f.From)+": "+f.Phase+", "), f.Alone)
+	if n := f.Moving[admin.FailoverClaiming]; n > 0 {
+		_, _ = fmt.Fprintf(w, "claiming   %d wait for the witness; antipodectl check says whether it answers, and what to do for each; failover end --location %s ends all\n", n, f.From)
+	}
 	if f.Reason != "" {
 		_, _ = fmt.Fprintf(w, "ended      %s\n", f.Reason)
 	}

@@ -77,10 +77,8 @@ func (t *tool) status(ctx context.Context, view statusView) ([]byte, error) {
 		return nil, fmt.Errorf("%s speaks status version %d and this antipodectl %d: use the one of the server's release",
 			t.client.URL(), s.Version, admin.StatusVersion)
 	}
-	if view.account != "" {
-		if err := only(&s, view.account); err != nil {
-			return nil, err
-		}
+	if err := knows(s, view.account); err != nil {
+		return nil, err
 	}
 	var out strings.Builder
 	writeStatus(&out, s, view)

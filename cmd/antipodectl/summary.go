@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"antipode/client/admin"
@@ -272,12 +271,10 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 	return out
 }
 
-// only leaves one account in a status.
-func only(s *admin.Status, name geo.Account) error {
-	all := len(s.Accounts)
-	s.Accounts = slices.DeleteFunc(s.Accounts, func(a admin.AccountStatus) bool { return a.Name != name })
-	if len(s.Accounts) == 0 {
-		return fmt.Errorf("there is no account %s among the %s that this port shows: antipodectl account list", name, strconv.Itoa(all))
+// knows refuses the name of an account that a status does not show; empty for all accounts.
+func knows(s admin.Status, name geo.Account) error {
+	if name == "" || slices.ContainsFunc(s.Accounts, func(a admin.AccountStatus) bool { return a.Name == name }) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("there is no account %s among the %d that this port shows: antipodectl account list", name, len(s.Accounts))
 }

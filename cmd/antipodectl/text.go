@@ -38,12 +38,16 @@ var (
 func writeStatus(out io.Writer, s admin.Status, v statusView) {
 	w, under := &strings.Builder{}, &strings.Builder{}
 	defer func() { _, _ = io.WriteString(out, w.String()+under.String()) }()
+	writeHealth(w, s)
+	refusals := check.Refusals(s)
+	if v.account != "" { // Not before: how bad something is goes by all accounts.
+		s.Accounts = slices.DeleteFunc(slices.Clone(s.Accounts), func(a admin.AccountStatus) bool { return a.Name != v.account })
+	}
 	most := len(s.Accounts)
 	if !v.all {
 		most = underWayMost
 	}
 	writeUnderWay(under, s.Accounts, most)
-	writeHealth(w, s)
 	_, _ = fmt.Fprintf(w, "process  pid %d, up %s, since %s\n", s.Process.PID,
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
@@ -58,19 +62,21 @@ func writeStatus(out io.Writer, s admin.Status, v statusView) {
 			}
 		}
 	}
+	for _, f := range refusals {
+		_, _ = fmt.Fprintf(w, "%-8s %s; next: %s\n", strings.ToUpper(string(f.Severity)), f.What, f.Next)
+	}
 	for _, l := range s.Locations {
 		for _, c := range l.Clones {
 			_, _ = fmt.Fprintf(w, "clone    %s on %s, deleted at %s\n", c.Name, c.Node, instant(c.Expires))
 		}
 		for _, text := range l.Warnings {
-			_, _ = fmt.Fprintf(w, "WARNING  %s: %s\n", l.Name, text)
+			if !check.OfEpochs(l, text) {
+				_, _ = fmt.Fprintf(w, "WARNING  %s: %s\n", l.Name, text)
+			}
 		}
 		for _, n := range l.Nodes {
 			if n.ClockOff != "" {
 				_, _ = fmt.Fprintf(w, "WARNING  %s: %s; it takes no writes as a leader: docs/runbooks/clock-skew.md\n", n.Name, n.ClockOff)
-			}
-			if n.DiskFull {
-				_, _ = fmt.Fprintf(w, "WARNING  %s: disk full: no writes there until there is room again; reads go on\n", n.Name)
 			}
 			if n.SetAsideBytes > 0 {
 				_, _ = fmt.Fprintf(w, "WARNING  %s: %s of damaged stores are set aside in its folder\n", n.Name, size(uint64(n.SetAsideBytes)))

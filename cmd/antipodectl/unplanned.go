@@ -5,23 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
 
 const unplannedLong = `unplanned is for a primary that is dead, or cannot be reached. Ask the secondary's location: the
-primary is not asked. What has arrived there is applied, for 10 s at most; then the copy is
+primary is not needed. What has arrived there is applied, for 10 s at most; then the copy is
 frozen, and the location is the primary. All that is there is kept.
 
 Writes that had not arrived are lost, also those that were acknowledged. By service it says:
 LAST SYNC TIME  all that was committed up to it is kept: the guarantee
-KNOWN LOST      records that the primary has named and that have not arrived: at least so many
+KNOWN LOST      records that are not applied here, as far as the primary has named them, or has them
+                where it answers the plan; "at least", or "unknown" for none, where it does not
 UNBOUNDED SINCE the last contact: how much was committed since, nobody knows here
 
 A primary that still takes writes is not stopped by this before it can be reached again, and
@@ -74,26 +75,18 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 			return err
 		}
 		if dry || !yes {
-			out, err := t.unplanned(ctx, name, admin.Failover{To: to, DryRun: true, WithoutWitness: alone, AcceptPart: part})
+			plan, err := t.planUnplanned(ctx, name, admin.Failover{To: to, DryRun: true, WithoutWitness: alone, AcceptPart: part})
 			if err != nil {
 				return err
 			}
-			err = t.print(out, func(w io.Writer) {
-				writeLoss(w, out)
-				if out.FailoverPhase == "" && out.Primary != to {
-					t.writeAlive(ctx, w, name)
-				}
-				if out.Refused == "" {
-					_, _ = fmt.Fprintln(w, nothingChanged)
-				}
-			})
-			return errors.Join(err, refusalOf(out))
+			err = t.print(plan, plan.write)
+			return errors.Join(err, refusalOf(plan.AccountUpdated))
 		}
 		out, err := t.promote(ctx, name, admin.Failover{To: to, WithoutWitness: alone, AcceptPart: part})
 		if err != nil {
 			return err
 		}
-		return t.print(out, func(w io.Writer) { writeLoss(w, out) })
+		return t.print(out, func(w io.Writer) { writeLoss(w, out, nil) })
 	})
 	c.Flags().BoolVar(&yes, "yes", false, "begin it")
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would be lost, and change nothing")
@@ -101,22 +94,6 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 	c.Flags().BoolVar(&part, "accept-part", false, "also where a recovery with loss has left a part of the copy")
 	whole.add(c)
 	return c
-}
-
-// writeAlive warns where the primary of an account answers: it may take writes, all of which an unplanned failover loses.
-func (t *tool) writeAlive(ctx context.Context, w io.Writer, name geo.Account) {
-	plan, err := t.planFailover(ctx, name)
-	if err != nil {
-		return
-	}
-	if len(plan.Blocked) == 0 {
-		_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", plan.From, name)
-		return
-	}
-	if slices.ContainsFunc(plan.Services, func(s admin.ServiceLag) bool { return s.LagRecords != nil && !s.AtLeast }) {
-		_, _ = fmt.Fprintf(w, "%s answers: what it has acknowledged and is not there would be lost; first mend what blocks a planned failover: "+
-			"antipodectl failover plan %s\n", plan.From, name)
-	}
 }
 
 // refusalOf is why a location would refuse an unplanned failover, nil if it would not.
@@ -153,10 +130,14 @@ func (t *tool) promote(ctx context.Context, name geo.Account, f admin.Failover) 
 		return now, err
 	}
 	f.DryRun = true
-	for shown, ended, since := "", "", t.mono(); ; {
+	for shown, wayOut, ended, since := "", "", "", t.mono(); ; {
 		if state := stateOf(now); state != "" && state != shown {
 			shown = state
 			_, _ = fmt.Fprintf(t.errOut, "%s: %s (%.1f s)\n", name, state, (t.mono() - since).Seconds())
+		}
+		if out := check.WayOut(now.Account); out != wayOut && out != "" {
+			wayOut = out
+			_, _ = fmt.Fprintf(t.errOut, "%s: %s\n", name, out)
 		}
 		if now.FailoverPhase == admin.FailoverThawing || now.FailoverPhase == admin.FailoverWithdrawing {
 			if _, why, ok := strings.Cut(now.Operation, ": "); ok {
@@ -189,29 +170,3 @@ func stateOf(u admin.AccountUpdated) string {
 	}
 	return u.FailoverPhase + ": " + u.OperationWaits
 }
-
-func writeLoss(w io.Writer, u admin.AccountUpdated) {
-	_, _ = fmt.Fprintf(w, "account %s is at %s, epoch %s, secondary %s\n", u.Name, u.Primary, u.Epoch, u.Secondary)
-	if u.Operation != "" {
-		_, _ = fmt.Fprintf(w, "under way: %s\n", u.Operation)
-	}
-	writeStated(w, u.Loss)
-}
-
-// writeStated writes what an unplanned failover states about its loss.
-func writeStated(w io.Writer, loss []admin.ServiceLoss) {
-	_, _ = fmt.Fprintf(w, "%-8s  %-24s  %10s  %s\n", "SERVICE", "LAST SYNC TIME", "KNOWN LOST", "UNBOUNDED SINCE")
-	for _, l := range loss {
-		at, since := "none ("+l.Reason+")", "ever"
-		if !l.LastSyncTime.IsZero() {
-			at = l.LastSyncTime.UTC().Format(lossTime)
-		}
-		if !l.UnboundedSince.IsZero() {
-			since = l.UnboundedSince.UTC().Format(lossTime)
-		}
-		_, _ = fmt.Fprintf(w, "%-8s  %-24s  %10d  %s\n", l.Service, at, l.KnownRecords, since)
-	}
-}
-
-// lossTime shows a time rounded down, so that nothing is promised that does not hold.
-const lossTime = "2006-01-02T15:04:05.000Z"

@@ -53,6 +53,7 @@ progress of the last seconds, and is left out while that is not measured.`,
 			return t.print(y, func(w io.Writer) {
 				if s, err := t.client.Status(cmd.Context()); err == nil { // What stops writes need not hold Last Sync Time back.
 					writeHealth(w, s)
+					writeUnderWayOf(w, s, y.Account)
 				}
 				writeWhy(w, y)
 			})
@@ -60,6 +61,16 @@ progress of the last seconds, and is left out while that is not measured.`,
 	}
 	c.Flags().DurationVar(&threshold, "threshold", 0, "lag up to which all is well (default 1s)")
 	return c
+}
+
+// writeUnderWayOf writes what is under way for an account and cannot go on: a failover need not hold Last Sync Time back either.
+func writeUnderWayOf(w io.Writer, s admin.Status, name geo.Account) {
+	for _, a := range s.Accounts {
+		if a.Name == name && a.OperationWaits != "" {
+			_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
+			writeWaiting(w, a.Account)
+		}
+	}
 }
 
 func writeWhy(w io.Writer, y admin.Why) {

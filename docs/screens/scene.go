@@ -48,7 +48,7 @@ func scenes() []scene {
 		{title: "The link is cut", do: "link cut", look: []look{at(check, `the link .* is cut`)}},
 		{title: "The witness is dead", kill: []string{cluster.WitnessName}, look: []look{
 			// Later than the first warning: leases have ended.
-			at(check, `\ACRITICAL +the witness does not answer(?s:.*)refused at `+north+`, `+south),
+			at(check, `\ACRITICAL +the witness \S+ does not answer(?s:.*)refused at `+north+`, `+south),
 		}},
 		{title: "A node is dead", kill: primary[1:2], look: []look{
 			// Not the moment before its ranges have another leader, in which that is critical.

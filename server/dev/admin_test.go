@@ -13,6 +13,7 @@ import (
 
 	"antipode/api/admin"
 	wire "antipode/client/admin"
+	"antipode/client/check"
 	"antipode/geo"
 	"antipode/stamp/feature"
 )
@@ -185,4 +186,29 @@ func TestAdminFinalizes(t *testing.T) {
 	_, err = one.Finalize(t.Context(), wire.Finalize{})
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusForbidden, refused.Status, refused.Message)
+}
+
+// A range without a leader is no cause for alarm while its replicas elect one: a node that has just started waits
+// for the others, and only when they have not come for longer than an election takes its ranges have none.
+func TestElectionIsNotTheLossOfALeader(t *testing.T) {
+	t.Parallel()
+	c := startFaulty(t)
+	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
+		require.NoError(t, c.admin.StopNode(t.Context(), South, id))
+	}
+	require.NoError(t, c.admin.StartNode(t.Context(), South, 1))
+	worst := func() check.Severity {
+		s, err := c.admin.Status(t.Context())
+		require.NoError(t, err)
+		for _, f := range check.Status(s) {
+			if strings.Contains(f.What, "leader") {
+				return f.Severity
+			}
+		}
+		return ""
+	}
+	require.Equal(t, check.Warning, worst(), "it elects")
+	eventually(t, "nobody comes", func() bool { return worst() == check.Critical })
+	require.NoError(t, c.admin.StartNode(t.Context(), South, 2))
+	eventually(t, "two elect one", func() bool { return worst() == "" })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
+	"antipode/client/check"
 	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -74,7 +75,9 @@ func startWitnessed(t *testing.T) (a *apart, w *witness.Witness, away *atomic.Bo
 	require.NoError(t, err)
 	away = &atomic.Bool{}
 	a = &apart{}
-	a.Cluster = startAdjusted(t, func(o *location.Options) { o.Witness = leases{o.Name, w, away, &a.renewals} })
+	a.Cluster = startAdjusted(t, func(o *location.Options) {
+		o.Witness, o.WitnessAddress = leases{o.Name, w, away, &a.renewals}, "third:10300"
+	})
 	createTable(t, a.Cluster, "northacct")
 	put(t, a.Cluster, "northacct", "k", "1")
 	return a, w, away
@@ -102,9 +105,16 @@ func TestR21WitnessAway(t *testing.T) {
 	e := a.locations[North].Epochs()
 	require.False(t, e.Confirmed)
 	require.Contains(t, e.Waiting, "the witness does not answer")
-	d, err := a.locations[North].Describe()
+	s, err := a.admin.Status(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(d.Warnings, "\n"), "until the witness answers")
+	var found []string
+	for _, f := range check.Status(s) {
+		if strings.Contains(f.What, "witness") || strings.Contains(f.What, "epochs") {
+			found = append(found, f.What)
+		}
+	}
+	require.Len(t, found, 1, "one cause, one line, for the nodes of both locations")
+	require.Contains(t, found[0], "the witness third:10300 does not answer: writes of accounts that have a copy are refused at northcentralus")
 	away.Store(false)
 	eventually(t, "the lease is back", func() bool { return a.tryPut(t, "5").status == http.StatusNoContent })
 }

@@ -1,0 +1,131 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"antipode/client/admin"
+)
+
+// epochs finds a location that does not know whether it still is the primary. The witness is found by itself.
+func (f *findings) epochs(l admin.Location) {
+	e := l.Epochs
+	if e == nil {
+		return
+	}
+	if !e.Confirmed && !unwitnessed(e) {
+		f.add(Critical, "docs/runbooks/epochs-unconfirmed.md", "%s refuses writes of accounts that have a copy: %s",
+			among(l, e.UnconfirmedNodes), because("the other location does not answer", e.Waiting))
+	}
+	if n := len(e.Refused); n > 0 {
+		f.add(Warning, "antipodectl account list", "%s refuses writes of %s: the other location has become the primary", l.Name, Count(n, "account"))
+	}
+}
+
+// OfEpochs reports whether a warning of a location repeats what its Epochs have, as one of an earlier version does for each
+// node: that is found once.
+func OfEpochs(l admin.Location, warning string) bool {
+	return l.Epochs != nil && strings.HasPrefix(warning, admin.WarnsOfEpochs)
+}
+
+// witness finds a witness that does not answer: once, for both locations.
+func (f *findings) witness() {
+	var refuse, confirm, lease, word, away []string
+	address, why, all := "", "", true
+	for _, l := range f.status.Locations {
+		e := l.Epochs
+		if f.down[l.Name] || e == nil {
+			continue
+		}
+		if !unwitnessed(e) {
+			all = false
+			continue
+		}
+		address, why = cmp.Or(address, e.WitnessAddress), cmp.Or(why, e.Waiting)
+		whom := among(l, e.WaitingNodes)
+		all, away = all && whom == string(l.Name), append(away, whom)
+		switch {
+		case e.Confirmed && (e.By == "override" || e.By == "policy"):
+			word = append(word, string(l.Name))
+		case e.Confirmed:
+			lease = append(lease, string(l.Name))
+		default:
+			refuse = append(refuse, among(l, e.UnconfirmedNodes))
+			confirm = append(confirm, fmt.Sprintf("antipodectl location confirm %s --not-promoted", l.Name))
+		}
+	}
+	if len(away) == 0 {
+		return
+	}
+	if all { // That nobody gets an answer needs no names.
+		away = nil
+	}
+	what, severity, next := silentWitness(address, away), Warning, "start the witness again: "+witnessPage
+	if len(refuse) > 0 {
+		what, severity = fmt.Sprintf("%s: writes of accounts that have a copy are refused at %s; reads, and accounts without a copy, go on",
+			what, strings.Join(refuse, ", ")), Critical
+		next = fmt.Sprintf("start the witness again (%s); if it will not be back soon: %s", witnessPage, strings.Join(confirm, ", "))
+	}
+	if len(lease) > 0 {
+		what += fmt.Sprintf("; %s: a lease still holds, and once it ends writes of accounts that have a copy are refused", strings.Join(lease, ", "))
+	}
+	if len(word) > 0 {
+		what += fmt.Sprintf("; %s: writes go on without a lease, by an operator's word", strings.Join(word, ", "))
+	}
+	f.add(severity, next, "%s", because(what, why))
+}
+
+const witnessPage = "docs/runbooks/witness.md"
+
+// SilentWitness names the witness of a location that does not answer there, and why: a failover to the location would wait
+// for it. It is empty where the witness answers, and without a witness.
+func SilentWitness(l admin.Location) string {
+	e := l.Epochs
+	if Down(l) || e == nil || !unwitnessed(e) {
+		return ""
+	}
+	return strings.Join(strings.Fields(because(silentWitness(e.WitnessAddress, []string{among(l, e.WaitingNodes)}), e.Waiting)), " ")
+}
+
+// silentWitness words that a witness does not answer: nobody, or only these.
+func silentWitness(address string, whom []string) string {
+	what := "the witness"
+	if address != "" {
+		what += " " + address
+	}
+	what += " does not answer"
+	if len(whom) > 0 {
+		what += " " + strings.Join(whom, ", ")
+	}
+	return what
+}
+
+// WayOut is what to do about an unplanned failover of an account that waits for the witness; empty for any other account.
+func WayOut(a admin.Account) string {
+	if a.OperationWaits == "" || a.FailoverPhase != admin.FailoverClaiming {
+		return ""
+	}
+	return fmt.Sprintf("if %s is off and stays off: antipodectl failover unplanned %s --yes --without-witness; else: antipodectl failover end %s",
+		a.Primary, a.Name, a.Name)
+}
+
+// unwitnessed reports whether a location has a witness that gave it no lease last.
+func unwitnessed(e *admin.Epochs) bool { return e.Witness && (!e.Confirmed || e.Waiting != "") }
+
+// among names these nodes of a location, or the location where they are all that run, or are not known.
+func among(l admin.Location, nodes []string) string {
+	runs := func(n admin.Node) bool { return n.State == admin.Running }
+	if len(nodes) == 0 || !slices.ContainsFunc(l.Nodes, func(n admin.Node) bool { return runs(n) && !slices.Contains(nodes, n.Name) }) {
+		return string(l.Name)
+	}
+	return strings.Join(slices.Sorted(slices.Values(nodes)), ", ")
+}
+
+func because(what, why string) string {
+	if why == "" {
+		return what
+	}
+	return what + " (" + why + ")"
+}
