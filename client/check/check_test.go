@@ -116,7 +116,7 @@ func TestStatus(t *testing.T) {
 			s.Locations[1].Ranges[1].Electing, s.Locations[1].Ranges[2].Electing = &soon, &never
 		}, []Finding{
 			{Critical, "south: no leader of range 3 queue, 4 table: requests for it are answered 503", "docs/runbooks/range-without-leader.md"},
-			{Warning, "south: range 2 blob has lost its leader just now and elects another one: requests for it wait", "antipodectl check"},
+			{Warning, "south: a leader is being elected for range 2 blob: requests for it wait", "antipodectl check"},
 		}},
 		"the secondary runs an earlier version": {func(s *admin.Status) { stands(s, 3, "version") }, []Finding{
 			{Critical, "1 account without a Last Sync Time: the secondary runs an earlier version: upgrade it: acct3", "docs/upgrade.md"},

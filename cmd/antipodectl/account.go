@@ -69,6 +69,11 @@ func (t *tool) accountList() *cobra.Command {
 		Args:    exactly(),
 		RunE: answer(t, func(ctx context.Context, _ []string) (admin.AccountList, error) {
 			all, err := t.client.Accounts(ctx)
+			var waiting []*admin.Account
+			for i := range all {
+				waiting = append(waiting, &all[i].Account)
+			}
+			t.addWaits(ctx, waiting...)
 			return admin.AccountList{Accounts: all}, err
 		}, func(w io.Writer, l admin.AccountList) {
 			rows := [][]string{{"ACCOUNT", "REDUNDANCY", "PRIMARY", "SECONDARY", "EPOCH"}}
@@ -139,6 +144,7 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 			if err != nil {
 				return shown{}, err
 			}
+			t.addWaits(ctx, &a.Account)
 			k, err := t.client.Keys(ctx, a.Name)
 			out := shown{AccountInfo: a, ConnectionString: admin.ConnectionString(a, k)}
 			if g, err := t.client.GeoReplication(ctx, a.Name); err == nil {
@@ -184,6 +190,28 @@ func writeAccount(w io.Writer, a shown) {
 	}
 	table(w, rows)
 	_, _ = fmt.Fprintf(w, "\nconnection string:\n%s\n", a.ConnectionString)
+}
+
+// addWaits adds to accounts why their operations cannot go on. Only the process that carries one out knows that, and the one
+// that has answered need not be it; a status asks all.
+func (t *tool) addWaits(ctx context.Context, accounts ...*admin.Account) {
+	silent := func(a *admin.Account) bool { return a.Operation != "" && a.OperationWaits == "" }
+	if !slices.ContainsFunc(accounts, silent) {
+		return
+	}
+	s, err := t.client.Status(ctx)
+	if err != nil { // Then it is not known.
+		return
+	}
+	of := map[geo.Account]admin.Account{}
+	for _, a := range s.Accounts {
+		of[a.Name] = a.Account
+	}
+	for _, a := range accounts {
+		if has := of[a.Name]; silent(a) && has.Epoch == a.Epoch && has.Operation == a.Operation {
+			a.OperationWaits = has.OperationWaits
+		}
+	}
 }
 
 // writeWaiting writes why the operation of an account cannot go on, and what to do.
