@@ -29,6 +29,9 @@ type Epochs struct {
 	// does. Both are absent from a process of an earlier version.
 	UnconfirmedNodes []string `json:"unconfirmed_nodes,omitempty"`
 	WaitingNodes     []string `json:"waiting_nodes,omitempty"`
+	// PartedSeconds is for how long nothing that the location sends to the other one has got there, calls neither. Absent if
+	// something does.
+	PartedSeconds float64 `json:"parted_seconds,omitempty"`
 	// Refused are accounts that have a higher epoch at the other location, whatever Confirmed says.
 	Refused []RefusedEpoch `json:"refused,omitempty"`
 }

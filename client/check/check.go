@@ -110,7 +110,9 @@ func (f *findings) location(l admin.Location) {
 	f.full(l)
 	f.ranges(l)
 	f.epochs(l)
-	f.unseen(l)
+	if !f.parted(l) {
+		f.unseen(l)
+	}
 	for _, text := range l.Warnings {
 		if !OfEpochs(l, text) {
 			f.add(Warning, "", "%s: %s", l.Name, text)

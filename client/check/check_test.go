@@ -220,6 +220,30 @@ func TestStatus(t *testing.T) {
 				"antipodectl link heal",
 			},
 		}},
+		"a location does not reach the other one": {func(s *admin.Status) {
+			s.Locations[0].Peer, s.Locations[1].Peer = "south", "north"
+			s.Locations[0].Epochs.PartedSeconds, s.Locations[1].Epochs.PartedSeconds = 10, 10 // The south is no account's primary.
+		}, []Finding{
+			{
+				Critical, "north does not reach south: nothing of 7 accounts is replicated, and a failover would lose what is written meanwhile",
+				"antipodectl why acct0",
+			},
+		}},
+		"a location does not reach the other one for a moment": {func(s *admin.Status) {
+			s.Locations[0].Peer, s.Locations[0].Epochs.PartedSeconds = "south", 9.9
+		}, nil},
+		"a location does not reach one that is down": {func(s *admin.Status) {
+			s.Locations[0].Peer, s.Locations[0].Epochs.PartedSeconds = "south", 60
+			s.Locations[1] = admin.Location{Name: "south", State: admin.Unreachable}
+		}, []Finding{{Critical, "south does not answer; nothing is replicated to it, for 7 accounts", "docs/runbooks/target-down.md"}}},
+		"a location does not reach the other one over a link that is cut": {func(s *admin.Status) {
+			s.Locations[0].Peer, s.Locations[0].Epochs.PartedSeconds, s.Link.State = "south", 60, admin.LinkCut
+		}, []Finding{
+			{
+				Critical, "the link between the locations is cut, by an operator: nothing is replicated, and a failover would lose what is written meanwhile",
+				"antipodectl link heal",
+			},
+		}},
 		"the link is delayed": {func(s *admin.Status) { s.Link.State = admin.LinkDelayed }, []Finding{
 			{Warning, "the link between the locations is delayed, by an operator", "antipodectl link heal"},
 		}},
@@ -285,6 +309,15 @@ func TestStatus(t *testing.T) {
 			s.Locations[0].Ranges[3].BacklogAgeSeconds = 61
 		}, []Finding{
 			{Warning, "north: changes have waited more than 1m0s for south, which this port does not show", "docs/runbooks/last-sync-time-behind.md"},
+		}},
+		"changes wait for a location that is not reached and that the port does not show": {func(s *admin.Status) {
+			s.Locations, s.Locations[0].Peer = s.Locations[:1], "south"
+			s.Locations[0].Ranges[3].BacklogAgeSeconds, s.Locations[0].Epochs.PartedSeconds = 61, 61
+		}, []Finding{
+			{
+				Critical, "north does not reach south: nothing of 7 accounts is replicated, and a failover would lose what is written meanwhile",
+				"antipodectl why acct0",
+			},
 		}},
 		"changes wait for a location that the port shows": {func(s *admin.Status) {
 			s.Locations[0].Peer, s.Locations[1].Peer = "south", "north"

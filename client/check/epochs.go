@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"antipode/client/admin"
+	"antipode/geo"
 )
 
 // epochs finds a location that does not know whether it still is the primary. The witness is found by itself.
@@ -22,6 +24,30 @@ func (f *findings) epochs(l admin.Location) {
 	if n := len(e.Refused); n > 0 {
 		f.add(Warning, "antipodectl account list", "%s refuses writes of %s: the other location has become the primary", l.Name, Count(n, "account"))
 	}
+}
+
+// partedMax is for how long what is sent to the other location may get lost before it is no short break of connections: those
+// come back within some seconds.
+const partedMax = 10 * time.Second
+
+// parted finds a location that does not reach the other one, though that is not known to be down and no operator has cut the
+// link. It reports whether it has found that.
+func (f *findings) parted(l admin.Location) bool {
+	e := l.Epochs
+	if e == nil || e.PartedSeconds < partedMax.Seconds() || f.status.Link.State == admin.LinkCut || f.down[l.Peer] {
+		return false
+	}
+	var of []geo.Account
+	for _, a := range f.status.Accounts {
+		if a.Primary == l.Name && a.Secondary != "" {
+			of = append(of, a.Name)
+		}
+	}
+	if len(of) > 0 {
+		f.add(Critical, "antipodectl why "+string(of[0]), "%s does not reach %s: nothing of %s is replicated, and a failover would lose what is written meanwhile",
+			l.Name, l.Peer, Count(len(of), "account"))
+	}
+	return len(of) > 0
 }
 
 // OfEpochs reports whether a warning of a location repeats what its Epochs have, as one of an earlier version does for each

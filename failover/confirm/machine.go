@@ -128,8 +128,9 @@ type State struct {
 	// Unwitnessed is why the witness gave no lease last, nil if it did.
 	Unwitnessed error
 	// Parted: the other location was out of reach, and no exchange that began later has ended yet. What it would refuse
-	// is not known meanwhile.
-	Parted bool
+	// is not known meanwhile. PartedSince is the monotonic time at which that began last.
+	Parted      bool
+	PartedSince time.Duration
 }
 
 // Machine holds whether the epochs are confirmed. Its owner guards it.
@@ -209,7 +210,7 @@ func (m *Machine) Step(now time.Duration, e Event) (out []Effect) {
 		}
 	case Parted:
 		if m.parted = now; !m.state.Parted {
-			m.state.Parted, m.due = true, now
+			m.state.Parted, m.state.PartedSince, m.due = true, now, now
 		}
 	case Reached:
 		if m.reached <= m.parted {

@@ -21,6 +21,7 @@ func TestR21AsksAfterTheLinkWasAway(t *testing.T) {
 	o.step(confirm.Exchanged{})
 	o.run(10*time.Second, false)
 	asks := o.asks
+	began := o.now
 	o.step(confirm.Parted{})
 	require.True(t, o.m.State().Parted)
 	o.run(confirm.LookEvery, false)
@@ -29,6 +30,7 @@ func TestR21AsksAfterTheLinkWasAway(t *testing.T) {
 	o.step(confirm.Parted{})
 	o.step(confirm.Exchanged{})
 	require.True(t, o.m.State().Parted, "the question is of before")
+	require.Equal(t, began, o.m.State().PartedSince, "another failure does not begin it again")
 	o.run(time.Second, false)
 	require.Equal(t, asks+2, o.asks)
 	o.step(confirm.Exchanged{Err: errors.New("no link")})

@@ -95,6 +95,7 @@ func mergeEpochs(a, b *wire.Epochs) *wire.Epochs {
 		out.Confirmed, out.By = false, ""
 	}
 	out.Waiting = cmp.Or(a.Waiting, b.Waiting)
+	out.PartedSeconds = max(a.PartedSeconds, b.PartedSeconds)
 	out.UnconfirmedNodes = slices.Concat(a.UnconfirmedNodes, b.UnconfirmedNodes)
 	out.WaitingNodes = slices.Concat(a.WaitingNodes, b.WaitingNodes)
 	for _, r := range b.Refused {

@@ -90,7 +90,7 @@ func TestMerge(t *testing.T) {
 func TestR21MergeEpochs(t *testing.T) {
 	of := func(e *wire.Epochs) Status { return Status{Location: wire.Location{Epochs: e}} }
 	well := &wire.Epochs{Confirmed: true, By: "witness", Witness: true, WitnessAddress: "third:1"}
-	away := &wire.Epochs{Confirmed: true, By: "witness", Witness: true, WitnessAddress: "third:1", Waiting: "timeout", WaitingNodes: []string{"north-2"}}
+	away := &wire.Epochs{Confirmed: true, By: "witness", Witness: true, WitnessAddress: "third:1", Waiting: "timeout", WaitingNodes: []string{"north-2"}, PartedSeconds: 7}
 	refuses := &wire.Epochs{
 		Witness: true, WitnessAddress: "third:1", Waiting: "refused", WaitingNodes: []string{"north-3"}, UnconfirmedNodes: []string{"north-3"},
 		Refused: []wire.RefusedEpoch{{Account: "a"}},
@@ -98,7 +98,7 @@ func TestR21MergeEpochs(t *testing.T) {
 	got := Merge([]Status{of(well), of(nil), of(away), of(refuses), of(refuses)}).Location.Epochs
 	require.Equal(t, &wire.Epochs{
 		Witness: true, WitnessAddress: "third:1", Waiting: "timeout", WaitingNodes: []string{"north-2", "north-3", "north-3"},
-		UnconfirmedNodes: []string{"north-3", "north-3"}, Refused: refuses.Refused,
+		UnconfirmedNodes: []string{"north-3", "north-3"}, Refused: refuses.Refused, PartedSeconds: 7,
 	}, got)
 	require.True(t, well.Confirmed, "what was merged stays as it was")
 	require.Equal(t, well, Merge([]Status{of(nil), of(well)}).Location.Epochs)

@@ -216,3 +216,18 @@ func TestR21DevGoesOnAlone(t *testing.T) {
 	require.True(t, c.alone(South))
 	require.True(t, c.alone(North))
 }
+
+// The status of a location has for how long it has not reached the other one; not once it does again.
+func TestStatusHasAPartedLocation(t *testing.T) {
+	t.Parallel()
+	c := startFaulty(t)
+	createTable(t, c, "northacct")
+	parted := func() float64 { return c.locations[North].Epochs().PartedSeconds }
+	require.Zero(t, parted())
+	c.link.Cut()
+	eventually(t, "it is noticed", func() bool { return parted() > 0 })
+	was := parted()
+	eventually(t, "it lasts", func() bool { return parted() > was+1 })
+	c.link.Heal()
+	eventually(t, "the south is reached", func() bool { return parted() == 0 })
+}

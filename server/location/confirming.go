@@ -382,6 +382,9 @@ func (l *Location) Epochs() wire.Epochs {
 	if running && waits != nil {
 		out.Waiting, out.WaitingNodes = waits.Error(), nodes
 	}
+	if running && s.Parted {
+		out.PartedSeconds = (l.o.Clock.Mono() - s.PartedSince).Seconds()
+	}
 	out.Refused = l.confirming.refused(s.Above)
 	return out
 }
