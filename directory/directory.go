@@ -76,6 +76,7 @@ type Directory struct {
 	rests     rests
 	answering answering
 	marks     marks
+	endings   endings
 	// received returns the greatest time that the other location has committed of a range here; nil where nobody asks that.
 	received   func(context.Context, geo.RangeID) (geo.Timestamp, error)
 	receptions receptions

@@ -14,7 +14,8 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// The check of the unplanned failover of a location: which accounts it would refuse, by the checks that it makes itself.
+// The checks of the failovers of a location: of a planned one whether the streams move, of an unplanned one which accounts it
+// would refuse, by the checks that it makes itself.
 
 const (
 	// checkMax is how many accounts a command of the check looks at: those that a group of the catalog waits for.
@@ -23,13 +24,47 @@ const (
 	checkWithin = 10 * time.Second
 )
 
-// LocationCheck is what the unplanned failover of a location would meet.
+// LocationCheck is what the failover of a location would meet.
 type LocationCheck struct {
 	// Move would be its row after the first round: with the accounts that it would refuse.
 	Move catalog.LocationMove
 	LocationProgress
 	// Unchecked accounts are not refused here. Whether their copies are whole is not known: their ranges did not answer.
 	Unchecked int
+}
+
+// CheckLocationFlow returns what MoveLocation would meet, and refuses where its accounts would wait in vain, as CheckFlow does of
+// one: some of them are checked, which have all ranges between them. Other errors are as of MoveLocation. It has these ranges
+// commit a closed record, and changes nothing else.
+func (d *Directory) CheckLocationFlow(ctx context.Context) (out LocationCheck, err error) {
+	w, err := d.work(ctx)
+	if err != nil {
+		return out, err
+	}
+	if w.location.Active() {
+		return out, errLocation(w.location)
+	}
+	out.Move = catalog.LocationMove{From: d.stamp.Location(), To: d.other}
+	out.LocationProgress = w.progress(&out.Move)
+	return out, sideBySide(d.spanning(w.waiting(&out.Move)), func(_ int, a *catalog.Account) error { return d.CheckFlow(ctx, a.Name) })
+}
+
+// spanning returns the first accounts of a list without an operation that have between them all ranges of the list.
+func (d *Directory) spanning(list []*catalog.Account) (out []*catalog.Account) {
+	have := map[geo.RangeID]bool{}
+	for _, a := range list {
+		if a.Operation != nil {
+			continue
+		}
+		before := len(have)
+		for _, r := range d.stamp.Route().Everywhere(a.Name) {
+			have[r.ID] = true
+		}
+		if len(have) > before {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // CheckLocation returns what PromoteLocation would meet. It changes nothing. Errors are as of PromoteLocation.

@@ -210,6 +210,9 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 		case len(under) > wave/4:
 			return movePause, nil
 		case len(next) > 0:
+			if m.Round == 1 && m.After == "" {
+				d.endings.forget()
+			}
 			to = d.beginWave(ctx, m, next[:min(len(next), wave-len(under))])
 		case len(under) > 0:
 			return movePause, nil
@@ -221,6 +224,9 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 	}
 	if to.Phase == catalog.LocationOver {
 		p := w.progress(m)
+		if to.Reason == "" {
+			to.Reason = d.remain(w, m)
+		}
 		to.Ended = &catalog.LocationMoveEnded{Waiting: p.Waiting, Moved: p.Moved, Alone: p.Alone}
 	}
 	if _, err := d.locationTo(ctx, m, to); err != nil || to.Phase == catalog.LocationOver {
@@ -243,6 +249,7 @@ func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave
 	for i, err := range errs {
 		if err != nil && !errors.Is(err, kv.ErrUnknown) { // Else it may have begun. The next round finds whether it has.
 			to.Refuse(wave[i].Name, err.Error())
+			d.endings.set(wave[i].Name, ending{err.Error(), true})
 		}
 		to.After = wave[i].Name
 	}

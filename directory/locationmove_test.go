@@ -142,17 +142,8 @@ func TestLocationMovePassesOver(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 3)
 	bad := h.name(1)
-	a, err := h.north.directory.Account(t.Context(), bad)
-	require.NoError(t, err)
-	row := *a
-	row.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Diverged: true}
-	v, err := row.Encode()
-	require.NoError(t, err)
-	part := catalog.AccountPartition(bad)
-	stamptest.Submit(t, h.north.stamp, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error {
-		return tx.Local(part, change.Record{CommitTime: tx.Timestamp(0), Partition: part.Append(nil), Ops: []change.Op{{Value: v}}})
-	}))
-	_, err = h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	h.occupy(t, bad)
+	_, err := h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
 	require.NoError(t, err)
 	rounds := 0
 	h.goOn(t, func() bool {

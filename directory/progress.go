@@ -180,7 +180,7 @@ func (d *Directory) flows(ctx context.Context, a catalog.Account) error {
 	defer end()
 	all := d.stamp.Route().Everywhere(a.Name)
 	before := make([]geo.Timestamp, len(all))
-	err := eachRange(all, func(i int, r route.Range) (err error) {
+	err := sideBySide(all, func(i int, r route.Range) (err error) {
 		if before[i], err = d.received(ctx, r.ID); err != nil {
 			return fmt.Errorf("what %s has of the %s range is not known: %w", a.Secondary, r.Service, err)
 		}
@@ -192,7 +192,7 @@ func (d *Directory) flows(ctx context.Context, a catalog.Account) error {
 	if _, err := d.drains(ctx, a, true); err != nil {
 		return err
 	}
-	return eachRange(all, func(i int, r route.Range) error {
+	return sideBySide(all, func(i int, r route.Range) error {
 		for {
 			if now, err := d.received(ctx, r.ID); err == nil && now > before[i] {
 				return nil
@@ -204,12 +204,12 @@ func (d *Directory) flows(ctx context.Context, a catalog.Account) error {
 	})
 }
 
-// eachRange calls f for all ranges at once, since the link may be slow, and returns the error of the first that has one.
-func eachRange(all []route.Range, f func(i int, r route.Range) error) error {
+// sideBySide calls f for all at once, since the link may be slow, and returns the error of the first that has one.
+func sideBySide[T any](all []T, f func(i int, v T) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
-	for i, r := range all {
-		wg.Go(func() { errs[i] = f(i, r) })
+	for i, v := range all {
+		wg.Go(func() { errs[i] = f(i, v) })
 	}
 	wg.Wait()
 	for _, err := range errs {

@@ -45,5 +45,8 @@ type Moved struct {
 func (d *Directory) OnMove(f func(Moved)) { d.onMove = f }
 
 func (d *Directory) moved(step MoveStep, a *catalog.Account, reason string) {
+	if step == MoveEnded {
+		d.endings.set(a.Name, ending{why: reason})
+	}
 	d.onMove(Moved{Step: step, Account: a.Name, Primary: a.Primary, Secondary: a.Secondary, Epoch: a.GeoEpoch(), Reason: reason})
 }

@@ -44,10 +44,10 @@ func (p *port) failLocationOver(c echo.Context) error {
 		return invalid(verb, what, "without_witness goes with an unplanned failover")
 	case in.AcceptPart && in.Type != wire.FailoverUnplanned:
 		return invalid(verb, what, "accept_part goes with an unplanned failover")
-	case in.DryRun && in.Type != wire.FailoverUnplanned:
-		return invalid(verb, what, "dry_run goes with an unplanned failover")
+	case in.DryRun && in.Type == wire.FailoverEnd:
+		return invalid(verb, what, "dry_run goes with a planned or an unplanned failover")
 	case in.To != "" || in.NotTaken || in.WithinSeconds < 0 || in.WithinSeconds > 0 && in.Type != wire.FailoverPlanned:
-		return invalid(verb, what, "beside type it has within_seconds of a planned failover, and without_witness, accept_part and dry_run of an unplanned one")
+		return invalid(verb, what, "beside type it has within_seconds of a planned failover, without_witness and accept_part of an unplanned one, and dry_run of both")
 	}
 	out, err := p.c.FailLocationOver(c.Request().Context(), l, in)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestLocationFailover(t *testing.T) {
 		return send(f, port, request(http.MethodPost, "/v1/locations/"+string(south)+"/failover", strings.NewReader(body))).Code
 	}
 	for _, bad := range []string{
-		`{}`, `{"type":"move"}`, `{"type":"planned","to":"northcentralus"}`, `{"type":"planned","dry_run":true}`,
+		`{}`, `{"type":"move"}`, `{"type":"planned","to":"northcentralus"}`,
 		`{"type":"planned","without_witness":true}`, `{"type":"end","not_taken":true}`, `{"type":"end","within_seconds":3}`,
 		`{"type":"planned","within_seconds":-1}`, `{"type":"end","dry_run":true}`,
 	} {
@@ -27,7 +27,10 @@ func TestLocationFailover(t *testing.T) {
 	}
 	require.Equal(t, http.StatusForbidden, send(f, port, request(http.MethodGet, "/v1/locations/"+string(north)+"/failover", nil)).Code)
 	require.Empty(t, f.asked)
-	for _, good := range []string{`{"type":"planned","within_seconds":3}`, `{"type":"unplanned","without_witness":true}`, `{"type":"unplanned","dry_run":true}`, `{"type":"end"}`} {
+	for _, good := range []string{
+		`{"type":"planned","within_seconds":3}`, `{"type":"planned","dry_run":true}`, `{"type":"unplanned","without_witness":true}`,
+		`{"type":"unplanned","dry_run":true}`, `{"type":"end"}`,
+	} {
 		require.Equal(t, http.StatusOK, post(good), good)
 	}
 	answer := send(f, port, request(http.MethodGet, "/v1/locations/"+string(south)+"/failover", nil))

@@ -16,7 +16,7 @@ type Failover struct {
 	// To is the location that an unplanned failover makes the primary: the account's secondary where it is empty.
 	To geo.Location `json:"to,omitempty"`
 	// DryRun changes nothing: the answer is what an unplanned failover would lose, or has lost; of a location, which accounts
-	// it would refuse. Of a planned one of an account it is 503 where the other location does not answer.
+	// it would refuse. Of a planned one it is 503 where the other location does not answer, or its streams do not move.
 	DryRun bool `json:"dry_run,omitempty"`
 	// WithoutWitness has an unplanned failover not ask the witness, and one that waits for the witness go on (R21): an
 	// operator knows that the present primary takes no writes. Of no meaning without a witness.
@@ -107,7 +107,8 @@ type LocationFailover struct {
 	// Begun and Over are when it began and was over.
 	Begun Time `json:"begun,omitzero"`
 	Over  Time `json:"over,omitzero"`
-	// Reason is why it ends, or ended, before all accounts were gone through.
+	// Reason is why it ends, or ended, before all accounts were gone through. Of one that has gone through them and is over it
+	// is why the Waiting ones have not moved: a line for each cause, with how many accounts and what shows more.
 	Reason string `json:"reason,omitempty"`
 	// Waiting is how many accounts have a copy and are where they were, their own failover not begun. Moving are those
 	// of which it is under way, by its phase; Moved is how many have arrived since it began. Alone have no copy, and stay.
@@ -146,7 +147,7 @@ func (c *Client) LocationFailover(ctx context.Context, l geo.Location) (Location
 
 // FailLocationOver begins or ends a failover of all accounts: FailoverPlanned of those whose primary is l, FailoverUnplanned of
 // those whose secondary is l, without asking their primary; FailoverEnd ends the one that is under way at l. The answer to a dry
-// run of an unplanned one has no Phase: Waiting accounts would move, but for those that are Refused.
+// run has no Phase: Waiting accounts would move, but for those that are Refused.
 func (c *Client) FailLocationOver(ctx context.Context, l geo.Location, f Failover) (LocationFailover, error) {
 	return fetch[LocationFailover](ctx, c, http.MethodPost, locationPath(l), f)
 }

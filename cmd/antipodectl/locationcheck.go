@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"antipode/client/admin"
 	"antipode/client/command"
@@ -21,6 +23,19 @@ type wholeCheck struct {
 	Stay int `json:"stay,omitempty"`
 	// Unknown is why the location does not say.
 	Unknown string `json:"unknown,omitempty"`
+}
+
+// checkStreams asks the location whether the streams of its accounts move to the other one. It changes nothing.
+func (t *tool) checkStreams(ctx context.Context, p *wholePlan) error {
+	_, err := t.client.FailLocationOver(ctx, p.From, admin.Failover{Type: admin.FailoverPlanned, DryRun: true})
+	var refused *admin.Error
+	switch {
+	case !errors.As(err, &refused):
+		return err
+	case refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusConflict:
+		p.Blocked = append(p.Blocked, refused.Message) // Else it is an older program, which does not check.
+	}
+	return nil
 }
 
 // checkWhole asks the other location which accounts an unplanned failover would refuse, unless it does not run.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,6 +149,9 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	if passed > passedOverMax {
 		p.PassedOver = append(p.PassedOver, fmt.Sprintf("%d more accounts with an operation under way", passed-passedOverMax))
 	}
+	if !unplanned && p.Accounts > 0 && len(p.Blocked) == 0 {
+		return p, t.checkStreams(ctx, &p)
+	}
 	return p, nil
 }
 
@@ -252,7 +256,8 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 		return err
 	}
 	if now.Waiting > 0 {
-		return &command.Error{Code: command.Failed, Err: fmt.Errorf("%d accounts are still at %s", now.Waiting, now.From)}
+		why := cmp.Or(strings.ReplaceAll(now.Reason, "\n", "; "), "antipodectl events says why")
+		return &command.Error{Code: command.Failed, Err: fmt.Errorf("%d accounts are still at %s: %s", now.Waiting, now.From, why)}
 	}
 	return nil
 }
@@ -306,8 +311,8 @@ func writeWhole(w io.Writer, f admin.LocationFailover) {
 	if n := f.Moving[admin.FailoverClaiming]; n > 0 {
 		_, _ = fmt.Fprintf(w, "claiming   %d wait for the witness; antipodectl check says whether it answers, and what to do for each; failover end --location %s ends all\n", n, f.From)
 	}
-	if f.Reason != "" {
-		_, _ = fmt.Fprintf(w, "ended      %s\n", f.Reason)
+	for line := range strings.Lines(f.Reason) {
+		_, _ = fmt.Fprintf(w, "ended      %s\n", strings.TrimSpace(line))
 	}
 	writeRefused(w, f.RefusedAccounts, f.Refused)
 }

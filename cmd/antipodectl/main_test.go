@@ -213,6 +213,7 @@ func port(t *testing.T) *httptest.Server {
 		From: "northcentralus", To: "southcentralus", Type: admin.FailoverPlanned, Phase: admin.LocationOver, Round: 3, Begun: fork.Since, Over: fork.Since,
 		Waiting: 1, Moving: map[string]int{}, Moved: 9999, Alone: 2, Refused: 22,
 		RefusedAccounts: []admin.RefusedFailover{{Account: "music", Why: "OperationInProgress: an operation is under way"}},
+		Reason:          "account music: OperationInProgress: an operation is under way: antipodectl account show music",
 	}
 	answer("POST /v1/locations/northcentralus/failover", 200, whole)
 	answer("GET /v1/locations/northcentralus/failover", 200, whole)

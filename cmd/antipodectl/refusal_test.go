@@ -55,7 +55,7 @@ func wholeServer(t *testing.T, north, south admin.State, begun *int, checked adm
 			var in admin.Failover
 			_ = json.NewDecoder(r.Body).Decode(&in)
 			switch {
-			case in.DryRun && checked.From == "":
+			case in.DryRun && in.Type == admin.FailoverUnplanned && checked.From == "":
 				http.Error(w, `{"error":{"code":"Busy","message":"busy"}}`, http.StatusServiceUnavailable)
 				return
 			case in.DryRun:

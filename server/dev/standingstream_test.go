@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
 )
 
@@ -26,6 +27,8 @@ func TestR19MoveOverAStandingStream(t *testing.T) {
 	require.NoError(t, north.CheckMove(t.Context(), "northacct"), "the other location answers")
 	err = north.CheckFlow(t.Context(), "northacct")
 	require.ErrorContains(t, err, "southcentralus did not receive what the ")
+	_, err = c.locations[North].FailLocationOver(t.Context(), wire.Failover{Type: wire.FailoverPlanned, DryRun: true})
+	require.ErrorContains(t, err, "southcentralus did not receive what the ", "the plan of the location's failover names it, too")
 	begun, err := north.Move(t.Context(), "northacct", 3*time.Second)
 	require.NoError(t, err)
 	for begun.Operation != nil {

@@ -71,12 +71,17 @@ func (l *Location) FailLocationOver(ctx context.Context, f wire.Failover) (out w
 	return l.LocationFailover(ctx)
 }
 
-// checkLocation describes what the unplanned failover of a location would meet.
+// checkLocation describes what the failover of a location would meet.
 func (l *Location) checkLocation(ctx context.Context, f wire.Failover) (out wire.LocationFailover, err error) {
-	if f.Type != wire.FailoverUnplanned {
-		return out, storageerr.InvalidInput.Saying("a dry run is of an unplanned failover")
+	var c directory.LocationCheck
+	switch f.Type {
+	case wire.FailoverPlanned:
+		c, err = l.Directory.CheckLocationFlow(ctx)
+	case wire.FailoverUnplanned:
+		c, err = l.Directory.CheckLocation(ctx, insisted(f))
+	default:
+		err = storageerr.InvalidInput.Saying("a dry run is of a planned or an unplanned failover")
 	}
-	c, err := l.Directory.CheckLocation(ctx, insisted(f))
 	if err != nil {
 		return out, err
 	}

@@ -39,7 +39,8 @@ type LocationMove struct {
 	// how many there are.
 	Refused      []LocationRefused `json:"refused,omitempty"`
 	RefusedCount int               `json:"refused_count,omitempty"`
-	// Reason is why it ends before all accounts were gone through; empty while it does not.
+	// Reason is why it ends before all accounts were gone through. Of one that has gone through them and is over it is why
+	// some have not moved. Else it is empty.
 	Reason string `json:"reason,omitempty"`
 	// Ended is how many accounts it had moved when it was over; nil before, and in rows of an earlier version.
 	Ended *LocationMoveEnded `json:"ended,omitempty"`

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/client/admin"
+	"antipode/client/command"
+)
+
+// R19: before a planned failover of a location the command asks that location whether the streams move. Where they stand the plan
+// names that, and --yes begins nothing. An older program, which does not know the question, blocks nothing.
+func TestR19LocationFailoverAsksWhetherStreamsMove(t *testing.T) {
+	refusal, begun := http.StatusServiceUnavailable, 0
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Status{
+			Locations: []admin.Location{{Name: "north", State: admin.Running}, {Name: "south", State: admin.Running}},
+			Accounts:  []admin.AccountStatus{{Account: admin.Account{Name: "pictures", Primary: "north", Secondary: "south"}}},
+		})
+	})
+	mux.HandleFunc("POST /v1/locations/south/failover", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.LocationFailover{From: "north", To: "south", Waiting: 1})
+	})
+	mux.HandleFunc("POST /v1/locations/north/failover", func(w http.ResponseWriter, r *http.Request) {
+		var in admin.Failover
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Type != admin.FailoverPlanned {
+			t.Errorf("not a planned failover: %+v %v", in, err)
+		}
+		if !in.DryRun {
+			begun++
+			_ = json.NewEncoder(w).Encode(admin.LocationFailover{
+				From: "north", To: "south", Type: admin.FailoverPlanned, Phase: admin.LocationOver, Waiting: 250, Moving: map[string]int{},
+				Reason: "249 accounts, such as a: it stood: antipodectl why a\naccount b: it is full: antipodectl account show b",
+			})
+			return
+		}
+		w.WriteHeader(refusal)
+		_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{Code: "ServerBusy", Message: "south did not receive what the queue range had sent"}})
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	for _, args := range [][]string{{"plan"}, {"planned"}, {"planned", "--yes"}} {
+		code, out, errOut := ctl(srv.URL, append(append([]string{"failover"}, args...), "--location", "north")...)
+		require.Contains(t, out+errOut, "south did not receive what the queue range had sent", args)
+		require.Equal(t, args[0] == "planned", code == command.Failed, args)
+		require.NotContains(t, out, nothingChanged, "with --yes it would be refused")
+	}
+	require.Zero(t, begun)
+
+	refusal = http.StatusBadRequest
+	_, out, _ := ctl(srv.URL, "failover", "plan", "--location", "north")
+	require.NotContains(t, out, "blocked")
+
+	// Of one that moves nothing each cause has a line, and the error has all of them in one.
+	code, out, errOut := ctl(srv.URL, "failover", "planned", "--location", "north", "--yes")
+	require.Equal(t, command.Failed, code)
+	require.Equal(t, 1, begun)
+	require.Contains(t, out, "ended      249 accounts, such as a: it stood: antipodectl why a\nended      account b: it is full: antipodectl account show b\n")
+	require.Contains(t, errOut, "antipodectl: 250 accounts are still at north: 249 accounts, such as a: it stood: antipodectl why a; account b: it is full: ")
+}
