@@ -148,6 +148,8 @@ type UpdateAccount struct {
 	Failover *Failover `json:"failover,omitempty"`
 }
 
+func (u UpdateAccount) reads() bool { return u.DryRun || u.Failover != nil && u.Failover.DryRun }
+
 // AccountUpdated is the answer to it: the account as its primary has it now.
 type AccountUpdated struct {
 	// Loss is what an unplanned failover loses, or has lost, by service; of other changes it is absent.

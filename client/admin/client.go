@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"antipode/geo"
@@ -57,7 +58,15 @@ type Client struct {
 	base  string
 	http  *http.Client
 	creds credentials
+	// asked: see Asked.
+	asked atomic.Bool
 }
+
+// reader is a request of which the server may change nothing: a dry run.
+type reader interface{ reads() bool }
+
+// Asked reports whether a request was sent by which something may have changed: no read, and no dry run.
+func (c *Client) Asked() bool { return c.asked.Load() }
 
 // New returns a client of the admin port at base, such as http://127.0.0.1:10080.
 // A nil h means a client with a time limit. Redirects are not followed: an admin port sends none,
@@ -191,6 +200,9 @@ func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte,
 				return nil, refused(fmt.Sprintf("could not send %s %s: this needs the admin token", method, path), err)
 			}
 		}
+	}
+	if r, ok := in.(reader); method != http.MethodGet && (!ok || !r.reads()) {
+		c.asked.Store(true)
 	}
 	b, err := c.once(ctx, method, path, body, token)
 	said := wantsToken(err)

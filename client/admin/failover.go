@@ -32,6 +32,8 @@ type Failover struct {
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
 }
 
+func (f Failover) reads() bool { return f.DryRun }
+
 // The types of a Failover.
 const (
 	// FailoverPlanned makes the secondary the primary once it has all that was committed; nothing is lost.

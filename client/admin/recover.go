@@ -22,6 +22,8 @@ type RecoverRange struct {
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
+func (r RecoverRange) reads() bool { return r.DryRun }
+
 // GivenUp is a replica that answered and was not chosen: what only it holds is lost.
 type GivenUp struct {
 	Node string `json:"node"`

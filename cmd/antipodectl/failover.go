@@ -239,7 +239,9 @@ what blocks it, --yes begins nothing, and the exit code is 1. It returns when th
 new primary, and shows each phase. Interrupted, the failover goes on.
 
 With --location all accounts whose primary is LOCATION move, in waves of 250; --within is of each
-account. Those that do not move are tried three times. It shows how many have moved.`,
+account. Those that do not move are tried three times. It shows how many have moved. To go back,
+give the other location: all accounts that are there then move, also those that were there before
+the first failover. Where an account was made is not recorded: move such accounts one by one.`,
 		Example: `  antipodectl failover planned pictures --yes
   antipodectl failover planned --location northcentralus --yes
   antipodectl failover planned pictures --yes --within 5m

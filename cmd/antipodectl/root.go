@@ -107,6 +107,8 @@ func (t *tool) explain(err error) string {
 			t.client.URL(), adminEnv)
 	case errors.As(err, &said) && said.Status == http.StatusUnauthorized:
 		msg = said.Message + " (--token-file FILE names a copy of the server's token)"
+	case errors.Is(err, context.Canceled) && t.client != nil && !t.client.Asked():
+		msg = "interrupted: nothing was changed"
 	case errors.Is(err, context.Canceled):
 		msg = "interrupted: the operation may have been done, look at antipodectl status"
 	default:
