@@ -31,15 +31,17 @@ func clusterStatusCommand(f *clusterFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showCluster(cmd.OutOrStdout(), cluster.Status(cmd.Context(), o), output, ctlFor(os.Args[0], o.Gateway().Admin()))
+			start := fmt.Sprintf("%s cluster start --dir %s", os.Args[0], f.dir)
+			return showCluster(cmd.OutOrStdout(), cluster.Status(cmd.Context(), o), output, ctlFor(os.Args[0], o.Gateway().Admin()), start)
 		},
 	}
 	c.Flags().VarP(&output, "output", "o", "text, or json")
 	return c
 }
 
-// showCluster writes the processes, and under them why those that do not run do not.
-func showCluster(out io.Writer, all []cluster.Process, output form, ctl string) error {
+// showCluster writes the processes, and under them why those that do not run do not. start is the command that starts these; it
+// does nothing about one that runs and does not answer.
+func showCluster(out io.Writer, all []cluster.Process, output form, ctl, start string) error {
 	if output == formJSON {
 		if err := json.NewEncoder(out).Encode(all); err != nil {
 			return err
@@ -58,10 +60,13 @@ func showCluster(out io.Writer, all []cluster.Process, output form, ctl string) 
 			return err
 		}
 	}
-	down := 0
+	down, ended := 0, 0
 	for _, p := range all {
 		if p.State != cluster.Running {
 			down++
+		}
+		if p.State == cluster.Exited || p.State == cluster.Stopped {
+			ended++
 		}
 		if p.Why != "" && output != formJSON {
 			if _, err := fmt.Fprintf(out, "%s: %s\n", p.Name, p.Why); err != nil {
@@ -69,10 +74,12 @@ func showCluster(out io.Writer, all []cluster.Process, output form, ctl string) 
 			}
 		}
 	}
-	if down > 0 {
-		return fmt.Errorf("%d of %d processes do not run or do not answer", down, len(all))
-	}
-	if output == formJSON {
+	switch {
+	case ended > 0:
+		return fmt.Errorf("%d of %d processes do not run or do not answer; %s starts what does not run", down, len(all), start)
+	case down > 0:
+		return fmt.Errorf("%d of %d processes do not run or do not answer: their logs say why", down, len(all))
+	case output == formJSON:
 		return nil
 	}
 	_, err := fmt.Fprintf(out, "All run. What they say of the data: %s check\n", ctl)
