@@ -40,8 +40,8 @@ func TestInterruptedSaysWhetherAnythingWasAsked(t *testing.T) {
 				<-r.Context().Done()
 				return
 			}
-			switch {
-			case r.URL.Path == "/v1/status":
+			switch r.URL.Path {
+			case "/v1/status":
 				_ = json.NewEncoder(w).Encode(admin.Status{
 					Version:   admin.StatusVersion,
 					Locations: []admin.Location{{Name: "north", State: admin.Running}, {Name: "south", State: admin.Running}},

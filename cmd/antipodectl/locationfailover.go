@@ -374,7 +374,10 @@ func (t *tool) endWhole(ctx context.Context, f wholeFlags, dry bool) error {
 		return fmt.Errorf("no failover of location %s is under way", f.from)
 	}
 	if !dry {
-		if now, err = t.client.FailLocationOver(ctx, at, admin.Failover{Type: admin.FailoverEnd}); err != nil {
+		if now.Phase != admin.LocationEnding { // Else it ends already.
+			now, err = t.client.FailLocationOver(ctx, at, admin.Failover{Type: admin.FailoverEnd})
+		}
+		if err != nil {
 			return err
 		}
 		if now, err = t.awaitWhole(ctx, at, now); err != nil {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"antipode/client/admin"
+	"antipode/client/command"
+)
+
+// R19: the end of a failover is waited for, and the command says what came of it: it ended without effect, it came too late, or it
+// still ends, with the command that shows it. A look that finds no failover counts only if the next ones find none either.
+func TestR19EndSaysWhatCameOfIt(t *testing.T) {
+	at := func(primary, phase, waits string) admin.AccountInfo {
+		a := admin.Account{Name: "pictures", Primary: "north", Secondary: "south", FailoverPhase: phase, OperationWaits: waits}
+		if primary == "south" {
+			a.Primary, a.Secondary = "south", "north"
+		}
+		return admin.AccountInfo{Account: a}
+	}
+	for name, c := range map[string]struct {
+		looks     []admin.AccountInfo
+		code      command.Code
+		out, want string
+	}{
+		"ended": {
+			[]admin.AccountInfo{at("north", admin.FailoverDraining, ""), at("north", "", ""), at("north", admin.FailoverEnding, ""), at("north", "", "")},
+			command.Done, "account pictures: its failover ended without effect: it is at north as before\n", "",
+		},
+		"an unplanned one": {
+			[]admin.AccountInfo{at("north", admin.FailoverThawing, ""), at("north", admin.FailoverWithdrawing, "")},
+			command.Done, "account pictures: its failover ended without effect: it is at north as before\n", "",
+		},
+		"too late": {
+			[]admin.AccountInfo{at("north", admin.FailoverOffered, ""), at("south", "", "")},
+			command.Failed, "", "too late: south had taken account pictures, which has moved there",
+		},
+		"it goes on": {
+			[]admin.AccountInfo{at("north", admin.FailoverOffered, ""), at("north", "", ""), at("south", admin.FailoverTaken, "")},
+			command.Failed, "", "too late: south has taken account pictures, and the move goes on: antipodectl account show pictures",
+		},
+		"offered for long": {
+			[]admin.AccountInfo{at("north", admin.FailoverOffered, "")},
+			command.Failed, "", "the failover of pictures has not ended yet, and goes on ending: whether south has taken it is not known: antipodectl account show pictures",
+		},
+		"ending for long": {
+			[]admin.AccountInfo{at("north", admin.FailoverEnding, "rpc error: code = Internal desc = no leader")},
+			command.Failed, "", "the failover of pictures has not ended yet, and goes on ending, in the phase ending: no leader: antipodectl account show pictures",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looked := 0
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_ = json.NewEncoder(w).Encode(c.looks[min(looked, len(c.looks)-1)])
+				looked++
+			}))
+			t.Cleanup(srv.Close)
+			code, out, errOut := ctlWithoutWaits(t, srv.URL, "failover end pictures")
+			require.Equal(t, c.code, code, errOut)
+			require.Equal(t, c.out, out)
+			require.Contains(t, errOut, c.want)
+		})
+	}
+}
+
+// The end of a location's failover that ends already is waited for, and not asked for again, which its location would refuse.
+func TestR19EndOfALocationThatEnds(t *testing.T) {
+	phase := admin.LocationEnding
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/v1/status":
+			_ = json.NewEncoder(w).Encode(admin.Status{Locations: []admin.Location{{Name: "north"}}})
+		case r.Method != http.MethodGet:
+			t.Errorf("asked again: %s", r.URL)
+		default:
+			_ = json.NewEncoder(w).Encode(admin.LocationFailover{From: "north", To: "south", Phase: phase, Reason: "an operator ended it"})
+			phase = admin.LocationOver
+		}
+	}))
+	defer srv.Close()
+	code, out, errOut := ctlWithoutWaits(t, srv.URL, "failover end --location north")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "ended      an operator ended it\n")
+}
+
+// ctlWithoutWaits is ctl whose pauses take no time, but are on its clock.
+func ctlWithoutWaits(t *testing.T, url, line string) (code command.Code, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	tl := newTool(func(name string) string {
+		return map[string]string{adminEnv: url, tokenEnv: "antipode-admin-" + strings.Repeat("0", 64)}[name]
+	}, &o, &e)
+	now := time.Duration(0)
+	tl.mono = func() time.Duration { return now }
+	tl.after = func(d time.Duration) <-chan time.Time {
+		now += d
+		c := make(chan time.Time, 1)
+		c <- time.Time{}
+		return c
+	}
+	code = tl.run(t.Context(), strings.Fields(line))
+	return code, o.String(), e.String()
+}
