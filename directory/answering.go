@@ -3,10 +3,12 @@ package directory
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"antipode/geo"
+	"antipode/replication/link"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
@@ -99,9 +101,13 @@ func busy(row storageerr.Row) bool {
 	return row.Code == storageerr.ServerBusy.Code || row.Code == storageerr.OperationTimedOut.Code
 }
 
-// silent is the text for operators: the other location does not answer.
+// silent is the text for operators: the other location does not answer. Where an operator cut the link, that location
+// runs, and the link is to be healed. The cut may be at its end, which only its words show.
 func (d *Directory) silent(err error) string {
-	return fmt.Sprintf("%s does not answer: %v", d.other, err)
+	if strings.Contains(err.Error(), link.ErrCut.Error()) {
+		return fmt.Sprintf("%s is not reached, since an operator cut the link (antipodectl link heal)", d.other)
+	}
+	return fmt.Sprintf("%s does not answer: %s", d.other, strings.TrimPrefix(err.Error(), methodAnnounce+": "))
 }
 
 // CheckMove returns why the planned move of an account would not begin for want of the other location: ServerBusy if that

@@ -2,6 +2,8 @@ package directory_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"antipode/directory"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/replication/link"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
@@ -119,4 +122,35 @@ func TestR19AnswersAreOfTheLocation(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, a.Operation)
 	require.Equal(t, catalog.MoveClosing, a.Operation.Move.Phase)
+}
+
+// severed is another location to which an operator cut the link.
+type severed struct {
+	directory.Peer
+	err error
+}
+
+func (s severed) Announce(context.Context, catalog.Account) error { return s.err }
+
+// R19: where an operator cut the link, at whichever end, a move is refused with the command that heals it: the other location
+// runs, so its status would show nothing.
+func TestR19CutLinkIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBoth(t)
+	now := clock.NewManual(time.Now())
+	b.north.SetPace(now, 0)
+	_, err := b.north.Create(t.Context(), "acct", nil, nil)
+	require.NoError(t, err)
+	b.ship(t, "acct")
+	for _, cut := range []error{fmt.Errorf("directory.Announce: %w", link.ErrCut), errors.New("south: link between the locations is cut")} {
+		b.north.SetPeer(severed{err: cut})
+		now.Advance(time.Second)
+		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		requireCode(t, storageerr.ServerBusy, err)
+		require.ErrorContains(t, err, "south is not reached, since an operator cut the link (antipodectl link heal); nothing was changed")
+	}
+	b.north.SetPeer(severed{err: errors.New("directory.Announce: refused")})
+	now.Advance(time.Second)
+	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	require.ErrorContains(t, err, "south does not answer: refused; nothing was changed")
 }

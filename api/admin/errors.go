@@ -95,6 +95,9 @@ func advice(r storageerr.Row) string {
 	case storageerr.OperationInProgress.Code, storageerr.NotImplemented.Code:
 		return r.Message // It names the operation, or what is missing.
 	}
+	if strings.Contains(r.Message, "antipodectl ") {
+		return r.Message // It names what to do.
+	}
 	return strings.TrimRight(r.Message, ".") + ": see antipodectl status"
 }
 

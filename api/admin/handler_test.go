@@ -325,6 +325,10 @@ func TestClusterErrors(t *testing.T) {
 		{"busy", storageerr.ServerBusy, 503, "ServerBusy", "nothing happened", false},
 		{"lost", storageerr.OperationTimedOut, 500, "OperationTimedOut", "may still happen", false},
 		{"under way", storageerr.OperationInProgress.Saying("account abc: the change to LRS"), 409, "StorageAccountOperationInProgress", "the change to LRS", false},
+		{
+			"it names what to do", storageerr.ServerBusy.Saying("an operator cut the link (antipodectl link heal); nothing was changed"),
+			503, "ServerBusy", "nothing was changed", false,
+		},
 		{"another row", storageerr.InvalidInput, 400, "InvalidInput", "not valid: see", false},
 		{"ours", errors.New("open log:\n disk full"), 500, codeInternal, "open log: disk full: look at", true},
 	} {
@@ -338,6 +342,7 @@ func TestClusterErrors(t *testing.T) {
 			require.Equal(t, tc.status, e.Status)
 			require.Equal(t, tc.code, e.Code)
 			require.Contains(t, e.Message, tc.says)
+			require.LessOrEqual(t, strings.Count(e.Message, "antipodectl "), 1, "one next step: %s", e.Message)
 			require.Equal(t, tc.logged, strings.Contains(logged.String(), "admin request failed"))
 			if tc.status == http.StatusServiceUnavailable {
 				require.Equal(t, "1", w.Header().Get("Retry-After"))

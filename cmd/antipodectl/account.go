@@ -217,7 +217,7 @@ func (t *tool) addWaits(ctx context.Context, accounts ...*admin.Account) {
 // writeWaiting writes why the operation of an account cannot go on, and what to do.
 func writeWaiting(w io.Writer, a admin.Account) {
 	if a.OperationWaits != "" {
-		_, _ = fmt.Fprintf(w, "it cannot go on now: %s\n", a.OperationWaits)
+		_, _ = fmt.Fprintf(w, "it cannot go on now: %s\n", oneLine(a.OperationWaits))
 	}
 	if out := check.WayOut(a); out != "" {
 		_, _ = fmt.Fprintf(w, "next: %s\n", out)

@@ -143,3 +143,36 @@ func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
 	code, _, errOut := ctl(srv.URL, "failover", "plan", "--location", "north")
 	require.Zero(t, code, errOut)
 }
+
+// What a server of an earlier version passes on of gRPC is no part of what plans, refusals and explanations print.
+func TestPlansHaveNoRawErrors(t *testing.T) {
+	const raw = "north: rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:1: refused\""
+	silent := []admin.SilentLocation{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
+	})
+	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(admin.Lag{Silent: silent}) })
+	mux.HandleFunc("GET /v1/accounts/pictures/why", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Why{
+			Account: "pictures", Silent: []admin.SilentLocation{{Location: "north", Reason: raw}},
+			Services: []admin.ServiceWhy{{
+				ServiceStatus: admin.ServiceStatus{Service: "blob", Reason: raw}, Causes: []admin.Cause{{Stage: admin.StageUnknown, Detail: "not known: " + raw}},
+			}},
+		})
+	})
+	mux.HandleFunc("POST /v1/accounts/pictures/update", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{Code: "ServerBusy", Message: raw}})
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	for _, list := range [][]admin.SilentLocation{nil, {{Location: "north", Reason: raw}}} {
+		silent = list
+		for _, line := range [][]string{{"failover", "plan"}, {"failover", "planned"}, {"failover", "end"}, {"why"}} {
+			_, out, errOut := ctl(srv.URL, append(line, "pictures")...)
+			require.Contains(t, out+errOut, "north: dial tcp 127.0.0.1:1: refused", line)
+			require.NotContains(t, out+errOut, "desc =", line)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func (t *tool) checkStreams(ctx context.Context, p *wholePlan) error {
 	case !errors.As(err, &refused):
 		return err
 	case refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusConflict:
-		p.Blocked = append(p.Blocked, refused.Message) // Else it is an older program, which does not check.
+		p.Blocked = append(p.Blocked, oneLine(refused.Message)) // Else it is an older program, which does not check.
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 		p.Unplanned.Accounts = []admin.RefusedFailover{}
 	}
 	if err != nil {
-		p.Unplanned.Unknown = err.Error()
+		p.Unplanned.Unknown = oneLine(err.Error())
 		return
 	}
 	p.Unplanned.Stay = max(0, p.Accounts-now.Waiting)
@@ -97,7 +97,7 @@ func (c *wholeCheck) refusal(from geo.Location) error {
 // writeRefused writes the first refused accounts, and how many there are beside them.
 func writeRefused(w io.Writer, list []admin.RefusedFailover, all int) {
 	for _, r := range list {
-		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, r.Why)
+		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, oneLine(r.Why))
 	}
 	if n := all - len(list); n > 0 {
 		_, _ = fmt.Fprintf(w, "refused    %d more accounts\n", n)

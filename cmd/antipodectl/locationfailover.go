@@ -312,7 +312,7 @@ func writeWhole(w io.Writer, f admin.LocationFailover) {
 		_, _ = fmt.Fprintf(w, "claiming   %d wait for the witness; antipodectl check says whether it answers, and what to do for each; failover end --location %s ends all\n", n, f.From)
 	}
 	for line := range strings.Lines(f.Reason) {
-		_, _ = fmt.Fprintf(w, "ended      %s\n", strings.TrimSpace(line))
+		_, _ = fmt.Fprintf(w, "ended      %s\n", oneLine(line))
 	}
 	writeRefused(w, f.RefusedAccounts, f.Refused)
 }

@@ -141,7 +141,7 @@ and since when.`,
 
 func writeLost(w io.Writer, r lostReport) {
 	for _, s := range r.Silent {
-		_, _ = fmt.Fprintf(w, "%s does not answer: %s\n", s.Location, s.Reason)
+		_, _ = fmt.Fprintf(w, "%s does not answer: %s\n", s.Location, oneLine(s.Reason))
 	}
 	if r.Awaited != nil {
 		_, _ = fmt.Fprintf(w, "%s has not reported yet what it alone has of account %s: it has not followed the failover of %s; "+

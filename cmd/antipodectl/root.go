@@ -114,7 +114,7 @@ func (t *tool) explain(err error) string {
 	default:
 		msg = err.Error()
 	}
-	return strings.Join(strings.Fields(msg), " ")
+	return oneLine(msg)
 }
 
 const rootLong = `antipodectl operates an Antipode deployment: it shows how locations, nodes and copies do,

@@ -168,5 +168,5 @@ func stateOf(u admin.AccountUpdated) string {
 	if u.FailoverPhase == "" || u.OperationWaits == "" {
 		return u.FailoverPhase
 	}
-	return u.FailoverPhase + ": " + u.OperationWaits
+	return u.FailoverPhase + ": " + oneLine(u.OperationWaits)
 }

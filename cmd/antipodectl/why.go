@@ -80,7 +80,7 @@ func writeWhy(w io.Writer, y admin.Why) {
 	for _, s := range y.Services {
 		state := orDash(string(s.Status))
 		if s.Reason != "" {
-			state += ": " + s.Reason
+			state += ": " + oneLine(s.Reason)
 		}
 		if s.LagSeconds != nil {
 			state += ", " + span(*s.LagSeconds) + " behind"
@@ -138,7 +138,7 @@ func addCause(to []causeLine, service string, c admin.Cause, more int) []causeLi
 
 // write writes the line of a cause.
 func (c causeLine) write(w io.Writer, account geo.Account) {
-	line := fmt.Sprintf("%s (%s): %s", c.Stage, strings.Join(c.services, ", "), c.Detail)
+	line := fmt.Sprintf("%s (%s): %s", c.Stage, strings.Join(c.services, ", "), oneLine(c.Detail))
 	if c.Error != "" {
 		line += " (" + oneLine(c.Error) + ")"
 	}
@@ -167,9 +167,12 @@ func (c causeLine) write(w io.Writer, account geo.Account) {
 	_, _ = fmt.Fprintln(w, line)
 }
 
-// oneLine is an error in one line, without what gRPC puts before it.
+// oneLine is an error in one line, without what gRPC puts around it: a server of an earlier version passes that on.
 func oneLine(text string) string {
-	return rpcError.ReplaceAllString(strings.Join(strings.Fields(text), " "), "")
+	return dialError.ReplaceAllString(rpcError.ReplaceAllString(strings.Join(strings.Fields(text), " "), ""), "$1")
 }
 
-var rpcError = regexp.MustCompile(`rpc error: code = \w+ desc = `)
+var (
+	rpcError  = regexp.MustCompile(`rpc error: code = \w+ desc = `)
+	dialError = regexp.MustCompile(`connection error: desc = "transport: Error while dialing: ([^"]*)"`)
+)

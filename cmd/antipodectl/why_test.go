@@ -71,7 +71,7 @@ func TestWhyHasALineForEachCause(t *testing.T) {
 blob   live
 queue  live
 table  live
-link (blob, queue, table): calls to the primary fail (connection error: desc = "transport: Error while dialing: refused"); at south
+link (blob, queue, table): calls to the primary fail (refused); at south
 stopped (blob): forked; antipodectl fork show pictures/1@north/r2/l0; lane 0 of range 2 (blob) at south; and 31 more: antipodectl lag pictures
 `, b.String())
 }

@@ -98,7 +98,7 @@ func (t *Transport) ask(
 		if err == nil {
 			// gRPC may have sent it whatever it says from here on.
 			if err = stream.SendMsg(last); err != nil && !errors.Is(err, io.EOF) {
-				return nil, fmt.Errorf("%w: %w", kv.ErrUnknown, err)
+				return nil, fmt.Errorf("%w: %w", kv.ErrUnknown, spoken{err})
 			}
 			return await(stream)
 		}
@@ -126,7 +126,7 @@ func (e spoken) Error() string {
 func await(stream callStream) ([]byte, error) {
 	answer, err := stream.CloseAndRecv()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", kv.ErrUnknown, err)
+		return nil, fmt.Errorf("%w: %w", kv.ErrUnknown, spoken{err})
 	}
 	if code := answer.GetError(); code != wire.CallError_NONE {
 		return nil, fromAnswer(code, answer.GetText(), geo.NodeID(answer.GetElsewhere()))

@@ -69,5 +69,5 @@ func fromStatus(err error) error {
 	if s.Code() == codes.DeadlineExceeded {
 		return fmt.Errorf("%s: %w", s.Message(), context.DeadlineExceeded)
 	}
-	return err
+	return spoken{err}
 }
