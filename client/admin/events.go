@@ -11,18 +11,20 @@ import (
 // process keeps.
 type EventList struct {
 	Events []Event `json:"events"`
+	// LeftOff is how many older events a caller left off, as antipodectl events does; no server does.
+	LeftOff int `json:"left_off,omitempty"`
 	// Silent are the locations and nodes that did not answer, whose events are missing.
 	Silent []string `json:"silent,omitempty"`
 }
 
-// Event is one step in the life of a replica, a range, a node, or of the replication of an account.
+// Event is one step in the life of a replica, a range, a node, the link, or of the replication of an account.
 type Event struct {
 	// Number grows by one with each event of a location since the process began.
 	Number   uint64       `json:"number"`
 	Time     Time         `json:"time"`
 	Location geo.Location `json:"location"`
 	Kind     string       `json:"kind"`
-	// Node is empty where the event is about an account.
+	// Node is empty where the event is about an account, or about a location whose nodes are all of one process.
 	Node string `json:"node"`
 	// Account and Service are absent where it is about none.
 	Account geo.Account `json:"account,omitempty"`

@@ -11,44 +11,69 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
 // eventsInterval is the time between two requests of --watch.
 const eventsInterval = time.Second
 
+// eventsMost is how many events are shown if nobody says otherwise.
+const eventsMost = 100
+
 func (t *tool) eventsCommand() *cobra.Command {
 	var watch bool
+	var limit int
 	c := &cobra.Command{
 		Use:   "events",
-		Short: "Show what happened to replicas, ranges and nodes, newest last",
+		Short: "Show what happened to replicas, ranges, nodes and the link, newest last",
 		Long: `events shows the event log: replicas that left the in-sync set and returned, were lost
 and rebuilt, new leaders, range snapshots, full disks, failed stores, and services of accounts
-without a Last Sync Time, with the reason. A process keeps
-the newest of each location in memory; docs/admin.md lists the kinds.`,
+without a Last Sync Time, with the reason, failovers, and what operators made of the link. A
+process keeps the newest of each location in memory; docs/admin.md lists the kinds.
+
+It shows the newest 100, or --limit, and says how many older ones it leaves off.`,
 		Example: `  antipodectl events
+  antipodectl events --limit 20
   antipodectl events --watch
-  antipodectl events --output json | jq '.events[] | select(.kind == "left-in-sync")'`,
+  antipodectl events --limit 0 --output json | jq '.events[] | select(.kind == "left-in-sync")'`,
 		Args: exactly(),
 		RunE: operation(func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return command.Wrong(fmt.Errorf("--limit is how many events are shown, 0 for all, not %d", limit))
+			}
 			if watch {
-				return t.watchEvents(cmd.Context())
+				return t.watchEvents(cmd.Context(), limit)
 			}
 			list, err := t.client.Events(cmd.Context())
 			if err != nil {
 				return err
 			}
 			t.warnSilent(list.Silent)
-			return t.print(list, func(w io.Writer) { writeEvents(w, list.Events) })
+			return t.printEvents(list, limit)
 		}),
 	}
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "go on with new events until interrupted; with json one document at a time")
+	c.Flags().IntVar(&limit, "limit", eventsMost, "show the newest `N`, 0 for all that are kept; with --watch of those that are there at first")
 	return c
 }
 
+// printEvents writes the newest events of a list that has these first; limit 0 is all.
+func (t *tool) printEvents(list admin.EventList, limit int) error {
+	if older := len(list.Events) - limit; limit > 0 && older > 0 {
+		list.Events, list.LeftOff = list.Events[:limit], older
+	}
+	return t.print(list, func(w io.Writer) {
+		if list.LeftOff > 0 {
+			_, _ = fmt.Fprintf(w, "%d older events are left off: antipodectl events --limit 0\n", list.LeftOff)
+		}
+		writeEvents(w, list.Events)
+	})
+}
+
 // watchEvents shows each event once until ctx ends. A server that cannot be reached at
-// first is a failure; one that goes away later may come back, with another log.
-func (t *tool) watchEvents(ctx context.Context) error {
+// first is a failure; one that goes away later may come back, with another log. limit is of those that are there at first.
+func (t *tool) watchEvents(ctx context.Context, limit int) error {
 	shown, silent := map[geo.Location]uint64{}, []string(nil)
 	for first := true; ; first = false {
 		all, err := t.client.Events(ctx)
@@ -74,8 +99,9 @@ func (t *tool) watchEvents(ctx context.Context) error {
 			})
 			shown = newest
 			if len(fresh) > 0 {
-				err = t.print(admin.EventList{Events: fresh}, func(w io.Writer) { writeEvents(w, fresh) })
+				err = t.printEvents(admin.EventList{Events: fresh}, limit)
 			}
+			limit = 0
 			if err != nil {
 				return err
 			}

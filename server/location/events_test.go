@@ -1,12 +1,15 @@
 package location
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/replication/link"
 	"antipode/stamp/node"
 )
 
@@ -27,4 +30,37 @@ func TestEventLogIsBounded(t *testing.T) {
 		require.EqualValues(t, "north", e.Location)
 	}
 	require.Equal(t, "north-3", list[0].Node)
+}
+
+// What an operator makes of the link is an event, and what changes nothing is none. A process with all nodes of its location
+// reports for that, one with a single node for its own end.
+func TestLinkIsAnEvent(t *testing.T) {
+	t.Parallel()
+	counted := map[node.EventKind]int{}
+	for _, local := range [][]geo.NodeID{{1, 2, 3}, {2}} {
+		l := &Location{
+			o: Options{
+				Name: "north", Link: link.New(), Local: local, Logger: slog.New(slog.DiscardHandler),
+				OnEvent: func(k node.EventKind) { counted[k]++ },
+			},
+			events: events{location: "north", clock: clock.System{}},
+		}
+		for _, to := range []wire.Link{
+			{State: wire.LinkUp}, {State: wire.LinkCut}, {State: wire.LinkCut}, {State: wire.LinkDelayed, DelaySeconds: 1.5}, {State: wire.LinkUp},
+		} {
+			l.SetLink(to)
+		}
+		l.o.Link.Close()
+		want := ""
+		if len(local) == 1 {
+			want = "north-2"
+		}
+		var got []string
+		for _, e := range l.Events() {
+			require.Equal(t, want, e.Node)
+			got = append(got, e.Kind+" "+e.Reason)
+		}
+		require.Equal(t, []string{"link-healed ", "link-delayed by 1.5s", "link-cut "}, got)
+	}
+	require.Equal(t, map[node.EventKind]int{LinkCut: 2, LinkDelayed: 2, LinkHealed: 2}, counted)
 }

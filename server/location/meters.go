@@ -50,7 +50,9 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 		for _, act := range queues.Acts() {
 			m.Queues.AddScaled(l, string(act), 0)
 		}
-		for _, kind := range append(node.EventKinds(), ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows, EpochsConfirmed, EpochsLost, EpochsPassed) {
+		for _, kind := range append(node.EventKinds(),
+			ServiceUnavailable, ServiceLive, ChangesLate, ChangesArrived, AccountFellOut, AccountFollows, EpochsConfirmed, EpochsLost, EpochsPassed,
+			LinkCut, LinkDelayed, LinkHealed) {
 			m.Events.Add(l, string(kind), 0)
 		}
 		for _, step := range directory.MoveSteps() {

@@ -12,6 +12,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp"
+	"antipode/stamp/node"
 )
 
 // Link describes what operators made of the link, at this end.
@@ -25,16 +26,34 @@ func (l *Location) Link() wire.Link {
 	return wire.Link{State: wire.LinkUp}
 }
 
-// SetLink cuts, delays or heals the link at this end.
+// The kinds of events about the link: what an operator made of this process's end of it.
+const (
+	LinkCut     node.EventKind = "link-cut"
+	LinkDelayed node.EventKind = "link-delayed"
+	LinkHealed  node.EventKind = "link-healed"
+)
+
+// SetLink cuts, delays or heals the link at this end. What changes it is an event.
 func (l *Location) SetLink(to wire.Link) {
+	was, e := l.Link(), wire.Event{}
 	switch to.State {
 	case wire.LinkCut:
 		l.o.Link.Cut()
+		e.Kind = string(LinkCut)
 	case wire.LinkDelayed:
 		l.o.Link.Delay(to.Delay())
+		e.Kind, e.Reason = string(LinkDelayed), "by "+to.Delay().String()
 	default:
 		l.o.Link.Heal()
+		e.Kind = string(LinkHealed)
 	}
+	if l.Link() == was {
+		return
+	}
+	if len(l.o.Local) == 1 { // Else it is that of the whole location.
+		e.Node = l.ownName()
+	}
+	l.report(e)
 }
 
 // StartNode starts a node of this process that was stopped or has failed.
