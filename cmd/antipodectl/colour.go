@@ -1,14 +1,17 @@
 package main
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // colours has the lines that are shown in a colour, by how they begin.
 var colours = []struct { //nolint:gochecknoglobals // A table.
 	line *regexp.Regexp
 	code string
 }{
-	{regexp.MustCompile(`(?m)^(CRITICAL|ALARM|health +\d+ critical).*$`), "\x1b[31m"},
-	{regexp.MustCompile(`(?m)^(WARNING|health +\d+ to look at).*$`), "\x1b[33m"},
+	{regexp.MustCompile(`^(CRITICAL|ALARM|health +\d+ critical)`), "\x1b[31m"},
+	{regexp.MustCompile(`^(WARNING|health +\d+ to look at)`), "\x1b[33m"},
 }
 
 // coloured reports whether what is written to out is shown in colours: on a terminal, unless NO_COLOR is set
@@ -19,10 +22,20 @@ func coloured(out any, getenv func(string) string) bool {
 
 // paint returns a text as the terminal gets it.
 func (t *tool) paint(text string) []byte {
-	if t.colour {
-		for _, c := range colours {
-			text = c.line.ReplaceAllString(text, c.code+"$0\x1b[0m")
-		}
+	width := 0
+	if t.columns != nil {
+		width = t.columns(t.out)
 	}
-	return []byte(text)
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSuffix(line, "\n")
+		shown := wrapped(bare, width)
+		for _, c := range colours {
+			if t.colour && c.line.MatchString(bare) {
+				shown = c.code + shown + "\x1b[0m"
+			}
+		}
+		out.WriteString(shown + line[len(bare):])
+	}
+	return []byte(out.String())
 }

@@ -38,6 +38,8 @@ type tool struct {
 	now func() time.Time
 	// colour: see coloured.
 	colour bool
+	// columns is columnsOf; tests replace it.
+	columns func(out any) int
 
 	adminURL  string
 	tokenFile string
@@ -53,6 +55,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 func newTool(getenv func(string) string, out, errOut io.Writer) *tool {
 	return &tool{
 		getenv: getenv, out: out, errOut: errOut, after: time.After, mono: clock.System{}.Mono, now: clock.System{}.Now, colour: coloured(out, getenv),
+		columns: columnsOf,
 	}
 }
 
@@ -73,10 +76,10 @@ func (t *tool) run(ctx context.Context, args []string) command.Code {
 	return code
 }
 
-// complain writes an error on one line.
+// complain writes an error on one line, which is wrapped on a terminal alone.
 func (t *tool) complain(err error) {
 	if t.output != "json" {
-		_, _ = fmt.Fprintln(t.errOut, "antipodectl: "+t.explain(err))
+		_, _ = fmt.Fprintln(t.errOut, wrapped("antipodectl: "+t.explain(err), t.columns(t.errOut)))
 		return
 	}
 	doc := admin.ErrorDocument{Error: admin.Error{Code: codeOf(err), Message: t.explain(err)}}

@@ -33,7 +33,9 @@ const (
 // rowsOfScreen is how many rows of a screen lines take.
 func rowsOfScreen(text string) (rows int) {
 	for line := range strings.Lines(text) {
-		rows += 1 + (len(line)-2)/screenColumns
+		for row := range strings.SplitSeq(wrapped(strings.TrimSuffix(line, "\n"), screenColumns), "\n") {
+			rows += 1 + max(0, len(row)-1)/screenColumns
+		}
 	}
 	return rows
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"antipode/client/command"
+)
+
+// A line that is wider than the terminal goes on at a word, below its text. Rows of tables, commands to copy, and words that are
+// too long stay whole.
+func TestLinesAreWrappedAtWords(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"all is well", "all is well"},
+		{strings.Repeat("a", 20) + " " + strings.Repeat("b", 19), strings.Repeat("a", 20) + " " + strings.Repeat("b", 19)},
+		{strings.Repeat("a", 20) + " " + strings.Repeat("b", 20), strings.Repeat("a", 20) + "\n  " + strings.Repeat("b", 20)},
+		{
+			"blocked    south does not answer: the link is cut; nothing was changed",
+			"blocked    south does not answer: the\n           link is cut; nothing was\n           changed",
+		},
+		{"see http://127.0.0.1:10080/" + strings.Repeat("x", 40) + " for it", "see\n  http://127.0.0.1:10080/" + strings.Repeat("x", 40) + "\n  for it"},
+		{"ACCOUNT   PRIMARY         SERVICE  STATUS  LAG", "ACCOUNT   PRIMARY         SERVICE  STATUS  LAG"},
+		{"          antipodectl failover planned pictures --yes", "          antipodectl failover planned pictures --yes"},
+		{"größe      " + strings.Repeat("ä ", 14) + "ä", "größe      " + strings.Repeat("ä ", 14) + "ä"},
+	} {
+		require.Equal(t, c.want, wrapped(c.line, 40))
+		require.Equal(t, c.line, wrapped(c.line, 0), "no terminal")
+		require.Equal(t, c.line, wrapped(c.line, 200))
+	}
+}
+
+// Output and errors are wrapped on a terminal, and a colour is that of the whole line; documents and what is read by programs
+// are not.
+func TestTerminalsGetWrappedLines(t *testing.T) {
+	tl := &tool{columns: func(any) int { return 40 }, colour: true}
+	require.Equal(t, "\x1b[33mWARNING  one rack has two of the three\n         nodes of the location\x1b[0m\nshort\n",
+		string(tl.paint("WARNING  one rack has two of the three nodes of the location\nshort\n")))
+	var errOut strings.Builder
+	tl.errOut = &errOut
+	tl.complain(errors.New("a failover of location north is blocked, nothing was changed"))
+	require.Equal(t, "antipodectl: a failover of location\n  north is blocked, nothing was changed\n", errOut.String())
+	errOut.Reset()
+	tl.output = "json"
+	tl.complain(errors.New("a failover of location north is blocked, nothing was changed"))
+	require.Equal(t, 1, strings.Count(errOut.String(), "\n"))
+
+	srv := httptest.NewServer(port(t).Config.Handler)
+	defer srv.Close()
+	code, out, _ := ctl(srv.URL, "failover", "plan", "--location", "northcentralus")
+	require.Equal(t, command.Done, code)
+	require.Contains(t, out, "location   northcentralus: 1 accounts with a copy, 0 without one, which stay\n", "no terminal")
+}
+
+// The width is the terminal's. A device that is no terminal, and what is no file, has none.
+func TestColumnsAreTheTerminals(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, terminal.Close()) }()
+	require.NoError(t, unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 57}))
+	require.Equal(t, 57, columnsOf(terminal))
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, null.Close()) }()
+	require.Zero(t, columnsOf(null))
+	require.Zero(t, columnsOf(&strings.Builder{}))
+}
