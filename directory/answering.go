@@ -107,7 +107,8 @@ func (d *Directory) silent(err error) string {
 	if strings.Contains(err.Error(), link.ErrCut.Error()) {
 		return fmt.Sprintf("%s is not reached, since an operator cut the link (antipodectl link heal)", d.other)
 	}
-	return fmt.Sprintf("%s does not answer: %s", d.other, strings.TrimPrefix(err.Error(), methodAnnounce+": "))
+	why := strings.TrimPrefix(strings.ReplaceAll(err.Error(), methodAnnounce+": ", ""), string(d.other)+": ")
+	return fmt.Sprintf("%s does not answer: %s", d.other, why)
 }
 
 // CheckMove returns why the planned move of an account would not begin for want of the other location: ServerBusy if that

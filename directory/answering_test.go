@@ -149,7 +149,7 @@ func TestR19CutLinkIsNamed(t *testing.T) {
 		requireCode(t, storageerr.ServerBusy, err)
 		require.ErrorContains(t, err, "south is not reached, since an operator cut the link (antipodectl link heal); nothing was changed")
 	}
-	b.north.SetPeer(severed{err: errors.New("directory.Announce: refused")})
+	b.north.SetPeer(severed{err: errors.New("directory.Announce: south: directory.Announce: refused")})
 	now.Advance(time.Second)
 	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
 	require.ErrorContains(t, err, "south does not answer: refused; nothing was changed")

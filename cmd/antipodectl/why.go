@@ -174,5 +174,5 @@ func oneLine(text string) string {
 
 var (
 	rpcError  = regexp.MustCompile(`rpc error: code = \w+ desc = `)
-	dialError = regexp.MustCompile(`connection error: desc = "transport: Error while dialing: ([^"]*)"`)
+	dialError = regexp.MustCompile(`connection error: desc = "transport: (?:Error while dialing: )?([^"]*)"`)
 )

@@ -116,8 +116,10 @@ func (e spoken) Unwrap() error { return e.error }
 
 func (e spoken) Error() string {
 	text := status.Convert(e.error).Message()
-	if _, dial, cut := strings.Cut(text, "Error while dialing: "); cut {
-		text = strings.TrimSuffix(dial, `"`)
+	for _, around := range []string{`desc = "transport: `, "Error while dialing: "} {
+		if _, what, cut := strings.Cut(text, around); cut {
+			text = strings.TrimSuffix(what, `"`)
+		}
 	}
 	return text
 }
