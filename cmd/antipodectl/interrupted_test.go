@@ -15,8 +15,8 @@ import (
 	"antipode/client/admin"
 )
 
-// An interrupted command that has asked for nothing but reads and dry runs says that nothing was changed. One that has asked for
-// more says that it may have been done.
+// After an interruption "nothing was changed" is printed if a command had sent reads and dry runs alone, else that it may have been
+// done.
 func TestInterruptedSaysWhetherAnythingWasAsked(t *testing.T) {
 	const nothing, maybe = "interrupted: nothing was changed\n", "interrupted: the operation may have been done, look at antipodectl status\n"
 	for _, c := range []struct{ line, at, want string }{
