@@ -175,6 +175,38 @@ async function signatures() {
   await container.getBlobClient("dir/made by+%").delete();
 }
 
+// leases holds a blob and the container, and shows both at -secondary, which takes no action.
+async function leases() {
+  const blob = container.getBlockBlobClient("leased");
+  const put = await blob.upload("x", 1);
+  const lease = blob.getBlobLeaseClient();
+  const got = await lease.acquireLease(15);
+  assert.equal(got.etag, put.etag);
+  await fails(blob.upload("y", 1), 412, "LeaseIdMissing");
+  await fails(blob.getBlobLeaseClient().acquireLease(15), 409, "LeaseAlreadyPresent");
+  await blob.setMetadata({ of: "lease" }, { conditions: { leaseId: lease.leaseId } });
+  const changed = await lease.changeLease("0123abcd-0000-4000-8000-000000000001");
+  assert.equal(changed.leaseId, "0123abcd-0000-4000-8000-000000000001");
+  await lease.renewLease();
+  const whole = container.getBlobLeaseClient();
+  await whole.acquireLease(-1);
+  await fails(container.delete(), 412, "LeaseIdMissing");
+  for (const end = Date.now() + ARRIVE_WAIT_MS; ;) {
+    const [of, box] = [await second.getBlobClient("leased").getProperties().catch(() => ({})), await second.getProperties()];
+    if (of.leaseState === "leased" && box.leaseState === "leased") {
+      assert.deepEqual([of.leaseDuration, of.leaseStatus, box.leaseDuration], ["fixed", "locked", "infinite"]);
+      break;
+    }
+    assert.ok(Date.now() < end, "the leases did not arrive in time");
+    await sleep(50);
+  }
+  await fails(second.getBlobClient("leased").getBlobLeaseClient(lease.leaseId).renewLease(), 403, "InsufficientAccountPermissions");
+  assert.ok((await lease.breakLease(5)).leaseTime <= 5);
+  await lease.releaseLease();
+  await blob.delete();
+  assert.equal((await whole.breakLease(0)).leaseTime, 0);
+}
+
 async function refused() {
   const blob = second.getBlockBlobClient("described");
   await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
@@ -192,6 +224,7 @@ await blocks();
 await properties();
 await lists();
 await signatures();
+await leases();
 await refused();
 await statistics();
 await container.getBlobClient("described").delete();

@@ -223,6 +223,21 @@ async function deletes() {
   assert.equal((await call("doesContainerExist", CONTAINER)).exists, false);
 }
 
+async function leases() {
+  await call("createBlockBlobFromText", CONTAINER, "leased", "x");
+  const { id } = await call("acquireLease", CONTAINER, "leased", { leaseDuration: 15 });
+  await fails(call("createBlockBlobFromText", CONTAINER, "leased", "y"), 412, "LeaseIdMissing");
+  await call("createBlockBlobFromText", CONTAINER, "leased", "y", { leaseId: id });
+  await call("renewLease", CONTAINER, "leased", id);
+  assert.equal((await call("getBlobProperties", CONTAINER, "leased")).lease.state, "leased");
+  await call("breakLease", CONTAINER, "leased", { leaseBreakPeriod: 0 });
+  await call("releaseLease", CONTAINER, "leased", id);
+  await call("deleteBlob", CONTAINER, "leased");
+  const held = await call("acquireLease", CONTAINER, null);
+  await fails(call("deleteContainer", CONTAINER), 412, "LeaseIdMissing");
+  await call("releaseLease", CONTAINER, null, held.id);
+}
+
 (async () => {
   await containers();
   await small();
@@ -231,6 +246,7 @@ async function deletes() {
   await conditions();
   await lists();
   await secondary();
+  await leases();
   await deletes();
   console.log("all checks passed");
 })().catch((err) => {
