@@ -111,3 +111,29 @@ func TestStoppedWhileItStarts(t *testing.T) {
 	require.ErrorContains(t, o.awaitAll(ctx), "northcentralus-1 ended: it was stopped meanwhile")
 	require.ErrorAs(t, AwaitReady(ctx, o), new(*Ended))
 }
+
+// A process that ends while a start waits for it, and is started by another start, is waited for: it does not answer yet.
+func TestStartedAgainWhileAStartWaits(t *testing.T) {
+	o := Options{Dir: t.TempDir(), PortBase: freeBase(t), Binary: filepath.Join(t.TempDir(), "antipode")}
+	require.NoError(t, os.WriteFile(o.Binary, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700))
+	t.Cleanup(func() { require.NoError(t, Stop(context.Background(), o)) })
+	require.NoError(t, o.launchMissing(t.Context()))
+	m := o.plan()[0]
+	require.NoError(t, o.end(t.Context(), m.name))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	waits := make(chan string, 1000)
+	o.OnWait = func(what string) { waits <- what }
+	awaited := make(chan error, 1)
+	go func() { awaited <- o.await(ctx, m.name, o.answering()[0].address) }()
+	time.Sleep(endedSettle / 4) // It has found none, and lets others end.
+	require.NoError(t, o.launch(m))
+	select {
+	case what := <-waits:
+		require.Equal(t, m.name+" does not listen yet", what)
+	case err := <-awaited:
+		require.Fail(t, "it did not wait", "%v", err)
+	}
+	cancel()
+	require.ErrorContains(t, <-awaited, m.name+": ", "it waited until the end")
+}
