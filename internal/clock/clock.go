@@ -56,14 +56,30 @@ func Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Shifted is the machine's clocks with a wall clock that tests set wrong. The zero value is right.
+// Runtime reads the clocks of Go's runtime, which a bubble of testing/synctest fakes. It is for tests: its monotonic
+// time stands still while the machine is suspended (R5). The zero value is ready; do not copy it after first use.
+type Runtime struct {
+	once  sync.Once
+	began time.Time
+}
+
+// Now returns the runtime's wall clock.
+func (*Runtime) Now() time.Time { return time.Now() }
+
+// Mono returns the time since its first call.
+func (r *Runtime) Mono() time.Duration {
+	r.once.Do(func() { r.began = time.Now() })
+	return time.Since(r.began)
+}
+
+// Shifted is a Runtime with a wall clock that tests set wrong. The zero value is right.
 type Shifted struct {
-	System
+	Runtime
 	off atomic.Int64
 }
 
-// Now returns the machine's wall clock, off by what was set.
-func (s *Shifted) Now() time.Time { return s.System.Now().Add(time.Duration(s.off.Load())) }
+// Now returns the runtime's wall clock, off by what was set.
+func (s *Shifted) Now() time.Time { return s.Runtime.Now().Add(time.Duration(s.off.Load())) }
 
 // Shift sets how far the wall clock is ahead of the machine's.
 func (s *Shifted) Shift(off time.Duration) { s.off.Store(int64(off)) }

@@ -3,6 +3,7 @@ package node_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -200,38 +201,41 @@ func (c forks) Evaluate(tx *ranges.Tx) error {
 // R16: a leader that stands still at the beginning of a pass, while another one numbers records that the other location then
 // has, finds that location ahead of it. That is no fork: what it stops is stopped on no replica, and is not answered as done.
 func TestR16PausedLeaderFindsNoFork(t *testing.T) {
-	for seed := range seeds(6) {
-		s := newStepped(t, seed)
-		old := s.whole()
-		id := old.Leader()
-		require.NoError(t, s.answer(old, setGate{change.Gate{
-			Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true,
-		}}))
-		stream := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: testRange, Lane: partition(0).Lane()}
-		require.NoError(t, s.answer(old, &increment{}))
-		var stopped *error
-		s.clocks[id].stop = func() {
-			s.paused[id] = 1 << 62
-			s.acknowledgeElsewhere(old)
-			stopped = s.submitHere(old, forks{stream, old.Machine.Head(stream).Seq + 1})
-			s.paused[id] = 0
-		}
-		_, err := s.nodes[id].Pass()
-		require.NoError(t, err)
-		s.until("an answer", func() bool { return !errors.Is(*stopped, errNone) })
-		require.Error(t, *stopped)
-		s.until("all have the record that it lacked", func() bool {
-			for n := geo.NodeID(1); n <= 3; n++ {
-				if s.nodes[n].Range(testRange).Machine.Head(stream).Seq < 2 {
-					return false
-				}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for seed := range seeds(6) {
+			s := newStepped(t, seed)
+			old := s.whole()
+			id := old.Leader()
+			require.NoError(t, s.answer(old, setGate{change.Gate{
+				Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true,
+			}}))
+			stream := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: testRange, Lane: partition(0).Lane()}
+			require.NoError(t, s.answer(old, &increment{}))
+			var stopped *error
+			s.clocks[id].stop = func() {
+				s.paused[id] = 1 << 62
+				s.acknowledgeElsewhere(old)
+				stopped = s.submitHere(old, forks{stream, old.Machine.Head(stream).Seq + 1})
+				s.paused[id] = 0
 			}
-			return true
-		})
-		for n := geo.NodeID(1); n <= 3; n++ {
-			require.Empty(t, s.nodes[n].Range(testRange).Machine.Stops(), "node %d", n)
+			_, err := s.nodes[id].Pass()
+			require.NoError(t, err)
+			s.until("an answer", func() bool { return !errors.Is(*stopped, errNone) })
+			require.Error(t, *stopped)
+			s.until("all have the record that it lacked", func() bool {
+				for n := geo.NodeID(1); n <= 3; n++ {
+					if s.nodes[n].Range(testRange).Machine.Head(stream).Seq < 2 {
+						return false
+					}
+				}
+				return true
+			})
+			for n := geo.NodeID(1); n <= 3; n++ {
+				require.Empty(t, s.nodes[n].Range(testRange).Machine.Stops(), "node %d", n)
+			}
 		}
-	}
+	})
 }
 
 // answer returns the answer of a leader to a command.

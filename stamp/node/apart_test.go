@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -105,36 +106,42 @@ func (s *snapStamp) requireBlobsFollow(id geo.NodeID) {
 // While the state of a range is replaced by a snapshot, on a disk that is slow or stands, the node follows in its other ranges:
 // it persists and applies what they commit, and stays in their in-sync sets.
 func TestInstallHoldsItsRangeAlone(t *testing.T) {
-	s, away, at, fs := standInstall(t)
-	n := s.Node(away)
-	require.True(t, n.Installing(testRange))
-	s.requireBlobsFollow(away)
-	require.True(t, n.Installing(testRange))
-	require.LessOrEqual(t, n.Range(testRange).Machine.AppliedState().Index, at)
-	require.NotZero(t, s.Leader(testRange), "it keeps its leader")
-	fs.open()
-	s.same()
-	requireNothingStaged(t, s, away)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, away, at, fs := standInstall(t)
+		n := s.Node(away)
+		require.True(t, n.Installing(testRange))
+		s.requireBlobsFollow(away)
+		require.True(t, n.Installing(testRange))
+		require.LessOrEqual(t, n.Range(testRange).Machine.AppliedState().Index, at)
+		require.NotZero(t, s.Leader(testRange), "it keeps its leader")
+		fs.open()
+		s.same()
+		requireNothingStaged(t, s, away)
+	})
 }
 
 // A node that is closed while it installs a snapshot closes its stores once the state is replaced. The next start finds a
 // state that is ahead of its log, and the plan that says why: the replica is not lost, and goes on.
 func TestNodeIsClosedWhileItInstalls(t *testing.T) {
-	s, away, at, fs := standInstall(t)
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Stop(away, true) }()
-	require.Eventually(t, func() bool { return s.Node(away) == nil }, electionWait, time.Millisecond)
-	require.Empty(t, stopped, "the disk stands")
-	fs.open()
-	require.NoError(t, <-stopped)
-	s.fss[away] = fs.FS
-	staged, err := fs.List("data/" + node.Name("north", away) + "/snap")
-	require.NoError(t, err)
-	require.NotEmpty(t, staged, "what was accepted is for the next start to decide")
-	s.start(away)
-	r := s.Node(away).Range(testRange)
-	require.Greater(t, r.Machine.AppliedState().Index, at, "the state was replaced")
-	require.NoError(t, r.Replica().Lost())
-	requireNothingStaged(t, s, away)
-	s.same() // Though nothing is written: the leader learns that the snapshot is not needed, and how far the replica is.
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, away, at, fs := standInstall(t)
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Stop(away, true) }()
+		require.Eventually(t, func() bool { return s.Node(away) == nil }, electionWait, time.Millisecond)
+		require.Empty(t, stopped, "the disk stands")
+		fs.open()
+		require.NoError(t, <-stopped)
+		s.fss[away] = fs.FS
+		staged, err := fs.List("data/" + node.Name("north", away) + "/snap")
+		require.NoError(t, err)
+		require.NotEmpty(t, staged, "what was accepted is for the next start to decide")
+		s.start(away)
+		r := s.Node(away).Range(testRange)
+		require.Greater(t, r.Machine.AppliedState().Index, at, "the state was replaced")
+		require.NoError(t, r.Replica().Lost())
+		requireNothingStaged(t, s, away)
+		s.same() // Though nothing is written: the leader learns that the snapshot is not needed, and how far the replica is.
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -60,43 +61,46 @@ func (s *snapStamp) openBlobs() {
 // leaves it so, and the next start finishes it, but does not go on under that id. Neither the flush before it nor the change
 // of the state holds the others.
 func TestWipeHoldsItsRangeAlone(t *testing.T) {
+	t.Parallel()
 	for name, flushes := range map[string]bool{"the tables come": false, "the memtable is flushed": true} {
 		t.Run(name, func(t *testing.T) {
-			s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
-			s.openBlobs()
-			s.write(0, 20, "a")
-			id := s.follower()
-			mem := s.fss[id].(*vfs.MemFS)
-			fs := s.gated(id, flushes)
-			s.write(20, 40, "b")
-			s.same()
-			s.lose(id)
-			<-fs.came
-			require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Rebuilding }, electionWait, time.Millisecond)
-			next := s.phase(id).Replica
-			s.requireBlobsFollow(id)
-			crashed := mem.CrashClone(vfs.CrashCloneCfg{})
-			s.write(40, 60, "c") // Of the range itself: the others go on without this one.
-			require.Equal(t, membership.Rebuilding, s.phase(id).Phase)
-			member, _ := s.Leader(testRange).Machine.Members().On(id)
-			require.Equal(t, replica.Member{ID: next, Node: id, Learner: true}, member, "the leader has not given it another id")
-			lost := func() bool { return errors.Is(s.Node(id).Range(testRange).View().Lost, replica.ErrLost) }
-			require.Eventually(t, lost, electionWait, time.Millisecond)
+			synctest.Test(t, func(t *testing.T) {
+				s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 20 })
+				s.openBlobs()
+				s.write(0, 20, "a")
+				id := s.follower()
+				mem := s.fss[id].(*vfs.MemFS)
+				fs := s.gated(id, flushes)
+				s.write(20, 40, "b")
+				s.same()
+				s.lose(id)
+				<-fs.came
+				require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Rebuilding }, electionWait, time.Millisecond)
+				next := s.phase(id).Replica
+				s.requireBlobsFollow(id)
+				crashed := mem.CrashClone(vfs.CrashCloneCfg{})
+				s.write(40, 60, "c") // Of the range itself: the others go on without this one.
+				require.Equal(t, membership.Rebuilding, s.phase(id).Phase)
+				member, _ := s.Leader(testRange).Machine.Members().On(id)
+				require.Equal(t, replica.Member{ID: next, Node: id, Learner: true}, member, "the leader has not given it another id")
+				lost := func() bool { return errors.Is(s.Node(id).Range(testRange).View().Lost, replica.ErrLost) }
+				require.Eventually(t, lost, electionWait, time.Millisecond)
 
-			o := s.o
-			o.ID, o.Dir, o.State.FS, o.Transport = id, "data/"+Name("north", id), crashed, memtransport.New()
-			n, err := Open(o)
-			require.NoError(t, err)
-			require.Equal(t, membership.Lost, n.Identity(testRange).Phase, "it has to ask for the last id again")
-			require.Equal(t, next, n.Range(testRange).Replica().ID())
-			require.ErrorIs(t, n.Range(testRange).Replica().Lost(), replica.ErrLost)
-			require.Zero(t, n.Range(testRange).Machine.AppliedState().Index, "its data is gone")
-			require.NoError(t, n.Close(false))
+				o := s.o
+				o.ID, o.Dir, o.State.FS, o.Transport = id, "data/"+Name("north", id), crashed, memtransport.New()
+				n, err := Open(o)
+				require.NoError(t, err)
+				require.Equal(t, membership.Lost, n.Identity(testRange).Phase, "it has to ask for the last id again")
+				require.Equal(t, next, n.Range(testRange).Replica().ID())
+				require.ErrorIs(t, n.Range(testRange).Replica().Lost(), replica.ErrLost)
+				require.Zero(t, n.Range(testRange).Machine.AppliedState().Index, "its data is gone")
+				require.NoError(t, n.Close(false))
 
-			fs.open()
-			s.same()
-			requireNothingStaged(t, s, id)
-			require.Equal(t, next, s.phase(id).Replica)
+				fs.open()
+				s.same()
+				requireNothingStaged(t, s, id)
+				require.Equal(t, next, s.phase(id).Replica)
+			})
 		})
 	}
 }
@@ -104,28 +108,31 @@ func TestWipeHoldsItsRangeAlone(t *testing.T) {
 // A node that is closed while it removes the data of a replica waits for that. The next start cannot know whether its folder
 // was set back since, so the replica is rebuilt under a later id.
 func TestNodeIsClosedWhileItWipes(t *testing.T) {
-	asked := &asked{Transport: memtransport.New(), lives: map[membership.Nonce]bool{}}
-	s := newSnapStamp(t, asked, nil)
-	s.write(0, 20, "a")
-	id := s.follower()
-	fs := s.gated(id, false)
-	s.same()
-	s.lose(id)
-	<-fs.came
-	next := s.phase(id).Replica
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.Stop(id, false) }()
-	require.Eventually(t, func() bool { return s.Node(id) == nil }, electionWait, time.Millisecond)
-	require.Empty(t, stopped, "the disk stands")
-	fs.open()
-	require.NoError(t, <-stopped)
-	s.start(id)
-	s.same()
-	require.Greater(t, s.phase(id).Replica, next)
-	require.Equal(t, membership.Member, s.phase(id).Phase)
-	asked.mu.Lock()
-	defer asked.mu.Unlock()
-	require.Len(t, asked.lives, 2, "an answer to the first life must not pass for one to the second")
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := &asked{Transport: memtransport.New(), lives: map[membership.Nonce]bool{}}
+		s := newSnapStamp(t, asked, nil)
+		s.write(0, 20, "a")
+		id := s.follower()
+		fs := s.gated(id, false)
+		s.same()
+		s.lose(id)
+		<-fs.came
+		next := s.phase(id).Replica
+		stopped := make(chan error, 1)
+		go func() { stopped <- s.Stop(id, false) }()
+		require.Eventually(t, func() bool { return s.Node(id) == nil }, electionWait, time.Millisecond)
+		require.Empty(t, stopped, "the disk stands")
+		fs.open()
+		require.NoError(t, <-stopped)
+		s.start(id)
+		s.same()
+		require.Greater(t, s.phase(id).Replica, next)
+		require.Equal(t, membership.Member, s.phase(id).Phase)
+		asked.mu.Lock()
+		defer asked.mu.Unlock()
+		require.Len(t, asked.lives, 2, "an answer to the first life must not pass for one to the second")
+	})
 }
 
 // asked collects by which nonces nodes ask which id was given last.
@@ -179,37 +186,43 @@ func recovering(t *testing.T) (s *snapStamp, id geo.NodeID, fs *gatedFS, recover
 // While a range is re-formed from a replica, as an operator requested, its node goes on in its other ranges, and the
 // operator waits. Nobody re-forms the range a second time from there meanwhile.
 func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
-	s, id, fs, recovered := recovering(t)
-	as := s.phase(id).Recovery()
-	s.requireBlobsFollow(id)
-	_, err := s.Recover(context.Background(), testRange, false, nil)
-	require.ErrorIs(t, err, membership.ErrChanged)
-	_, err = s.Recover(context.Background(), testRange, true, nil)
-	require.ErrorContains(t, err, "re-forms the range already", "one that lost data would retire it")
-	survey, err := s.Node(id).Survey(t.Context(), testRange)
-	require.NoError(t, err)
-	require.False(t, survey.Trusted)
-	later, err := as.Next(id)
-	require.NoError(t, err)
-	require.ErrorContains(t, s.Node(id).Reform(t.Context(), testRange, survey, later, 0), "receives a snapshot")
-	require.Empty(t, recovered)
-	require.Equal(t, membership.Recovering, s.phase(id).Phase)
-	fs.open()
-	require.NoError(t, <-recovered)
-	s.same()
-	s.requireRows(0, 40, "a")
-	require.Equal(t, as, s.Leader(testRange).Machine.Members().Recovery())
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, id, fs, recovered := recovering(t)
+		as := s.phase(id).Recovery()
+		s.requireBlobsFollow(id)
+		_, err := s.Recover(context.Background(), testRange, false, nil)
+		require.ErrorIs(t, err, membership.ErrChanged)
+		_, err = s.Recover(context.Background(), testRange, true, nil)
+		require.ErrorContains(t, err, "re-forms the range already", "one that lost data would retire it")
+		survey, err := s.Node(id).Survey(t.Context(), testRange)
+		require.NoError(t, err)
+		require.False(t, survey.Trusted)
+		later, err := as.Next(id)
+		require.NoError(t, err)
+		require.ErrorContains(t, s.Node(id).Reform(t.Context(), testRange, survey, later, 0), "receives a snapshot")
+		require.Empty(t, recovered)
+		require.Equal(t, membership.Recovering, s.phase(id).Phase)
+		fs.open()
+		require.NoError(t, <-recovered)
+		s.same()
+		s.requireRows(0, 40, "a")
+		require.Equal(t, as, s.Leader(testRange).Machine.Members().Recovery())
+	})
 }
 
 // The operator of a recovery that a later one retires meanwhile gets an error.
 func TestRecoveryThatIsRetired(t *testing.T) {
-	s, id, fs, recovered := recovering(t)
-	later, err := s.phase(id).Recovery().Next(id%3 + 1)
-	require.NoError(t, err)
-	s.Node(id).Receive([]Envelope{{From: id%3 + 1, Range: testRange, Report: membership.RecoveryReport{Recovery: later}}})
-	require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Lost }, 3*electionWait, time.Millisecond)
-	fs.open()
-	err = <-recovered
-	require.ErrorIs(t, err, membership.ErrChanged)
-	require.ErrorContains(t, err, "has retired it")
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, id, fs, recovered := recovering(t)
+		later, err := s.phase(id).Recovery().Next(id%3 + 1)
+		require.NoError(t, err)
+		s.Node(id).Receive([]Envelope{{From: id%3 + 1, Range: testRange, Report: membership.RecoveryReport{Recovery: later}}})
+		require.Eventually(t, func() bool { return s.phase(id).Phase == membership.Lost }, 3*electionWait, time.Millisecond)
+		fs.open()
+		err = <-recovered
+		require.ErrorIs(t, err, membership.ErrChanged)
+		require.ErrorContains(t, err, "has retired it")
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -233,35 +234,37 @@ func TestCutSnapshotGoesOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			transport := &steered{Transport: memtransport.New(), early: name == "early"}
-			s := newSnapStamp(t, transport, func(o *Options) { o.OnEvent = transport.onEvent })
-			away := s.fill()
-			cut := transport.cuts(away)
-			var whole int
-			for _, row := range rowsOf(t, s.Node(s.leader()).State(), testRange) {
-				whole += (len(row) - 1) / 2
-			}
-			s.start(away)
-			<-cut
-			meanwhile(s, away)
-			s.write(0, 5, "b")
-			s.same()
-			require.Eventually(t, func() bool { return transport.count(SnapshotSent) > 0 }, electionWait, time.Millisecond)
-			require.Equal(t, 1, transport.count(SnapshotSent))
-			transport.mu.Lock()
-			defer transport.mu.Unlock()
-			require.Empty(t, transport.streams[0])
-			last := len(transport.streams) - 1
-			if name == "lost" || name == "early" {
-				require.NotEqual(t, transport.sources[0], transport.sources[last])
-				require.Empty(t, transport.streams[last])
-			} else {
-				require.Len(t, transport.streams, 2)
-				require.Equal(t, transport.sources[0], transport.sources[last])
-				require.NotEmpty(t, transport.streams[last], "it began again")
-				require.Less(t, transport.bytes, whole+whole/8, "bytes sent of %d", whole)
-			}
-			requireNothingStaged(t, s, away)
+			synctest.Test(t, func(t *testing.T) {
+				transport := &steered{Transport: memtransport.New(), early: name == "early"}
+				s := newSnapStamp(t, transport, func(o *Options) { o.OnEvent = transport.onEvent })
+				away := s.fill()
+				cut := transport.cuts(away)
+				var whole int
+				for _, row := range rowsOf(t, s.Node(s.leader()).State(), testRange) {
+					whole += (len(row) - 1) / 2
+				}
+				s.start(away)
+				<-cut
+				meanwhile(s, away)
+				s.write(0, 5, "b")
+				s.same()
+				require.Eventually(t, func() bool { return transport.count(SnapshotSent) > 0 }, electionWait, time.Millisecond)
+				require.Equal(t, 1, transport.count(SnapshotSent))
+				transport.mu.Lock()
+				defer transport.mu.Unlock()
+				require.Empty(t, transport.streams[0])
+				last := len(transport.streams) - 1
+				if name == "lost" || name == "early" {
+					require.NotEqual(t, transport.sources[0], transport.sources[last])
+					require.Empty(t, transport.streams[last])
+				} else {
+					require.Len(t, transport.streams, 2)
+					require.Equal(t, transport.sources[0], transport.sources[last])
+					require.NotEmpty(t, transport.streams[last], "it began again")
+					require.Less(t, transport.bytes, whole+whole/8, "bytes sent of %d", whole)
+				}
+				requireNothingStaged(t, s, away)
+			})
 		})
 	}
 }
@@ -281,19 +284,22 @@ func (t *steered) cuts(away geo.NodeID) <-chan struct{} {
 
 // Another leader begins again: what the peer has of the former one's view is not gone on with.
 func TestCutSnapshotOfAnotherLeaderBeginsAgain(t *testing.T) {
-	transport := &steered{Transport: memtransport.New()}
-	s := newSnapStamp(t, transport, func(o *Options) { o.OnEvent = transport.onEvent })
-	away := s.fill()
-	cut := transport.cuts(away)
-	former := s.leader()
-	s.start(away)
-	<-cut
-	require.NoError(t, s.Stop(former, false))
-	s.write(0, 5, "b")
-	s.start(former)
-	s.same()
-	transport.mu.Lock()
-	defer transport.mu.Unlock()
-	require.GreaterOrEqual(t, len(transport.streams), 2)
-	require.False(t, slices.ContainsFunc(transport.streams, func(after string) bool { return after != "" }), "%q", transport.streams)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport := &steered{Transport: memtransport.New()}
+		s := newSnapStamp(t, transport, func(o *Options) { o.OnEvent = transport.onEvent })
+		away := s.fill()
+		cut := transport.cuts(away)
+		former := s.leader()
+		s.start(away)
+		<-cut
+		require.NoError(t, s.Stop(former, false))
+		s.write(0, 5, "b")
+		s.start(former)
+		s.same()
+		transport.mu.Lock()
+		defer transport.mu.Unlock()
+		require.GreaterOrEqual(t, len(transport.streams), 2)
+		require.False(t, slices.ContainsFunc(transport.streams, func(after string) bool { return after != "" }), "%q", transport.streams)
+	})
 }

@@ -3,6 +3,7 @@ package node_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -94,17 +95,20 @@ func (f *fencedStamp) hold(d time.Duration, above map[geo.Account]geo.Epoch) {
 // R21: without confirmed epochs a leader refuses a write of an account that has a copy, and commits nothing. With them
 // it takes the write; with them and a higher epoch of the account it refuses.
 func TestR21UnconfirmedWriteIsRefused(t *testing.T) {
-	f := newFenced(t, true)
-	require.ErrorIs(t, f.submit(&fencedWrite{}), errRefused)
-	require.Zero(t, f.value())
-	f.hold(time.Hour, nil)
-	require.NoError(t, f.submit(&fencedWrite{}))
-	require.EqualValues(t, 1, f.value())
-	f.hold(time.Hour, map[geo.Account]geo.Epoch{"acct": {Number: 2, Location: "south"}})
-	require.ErrorIs(t, f.submit(&fencedWrite{}), errRefused)
-	f.hold(time.Hour, map[geo.Account]geo.Epoch{"acct": {Number: 1, Location: "north"}, "other": {Number: 9, Location: "south"}})
-	require.NoError(t, f.submit(&fencedWrite{}))
-	require.EqualValues(t, 2, f.value())
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFenced(t, true)
+		require.ErrorIs(t, f.submit(&fencedWrite{}), errRefused)
+		require.Zero(t, f.value())
+		f.hold(time.Hour, nil)
+		require.NoError(t, f.submit(&fencedWrite{}))
+		require.EqualValues(t, 1, f.value())
+		f.hold(time.Hour, map[geo.Account]geo.Epoch{"acct": {Number: 2, Location: "south"}})
+		require.ErrorIs(t, f.submit(&fencedWrite{}), errRefused)
+		f.hold(time.Hour, map[geo.Account]geo.Epoch{"acct": {Number: 1, Location: "north"}, "other": {Number: 9, Location: "south"}})
+		require.NoError(t, f.submit(&fencedWrite{}))
+		require.EqualValues(t, 2, f.value())
+	})
 }
 
 // R21: an account without a copy needs no confirmed epochs.
@@ -135,6 +139,7 @@ func TestR21AccountOnItsWayToLRSIsFenced(t *testing.T) {
 // R1, R2, R21: epochs that are no longer confirmed when the write is committed: the answer is that it may have happened, and
 // it has. The time that counts is that of the answer and not that at which the pass began.
 func TestR21CheckedAgainAfterTheCommit(t *testing.T) {
+	t.Parallel()
 	for name, lapse := range map[string]func(*fencedStamp){
 		"the process stands still": func(f *fencedStamp) { f.clock.Advance(2 * time.Second) },
 		"a higher epoch comes": func(f *fencedStamp) {
@@ -142,13 +147,15 @@ func TestR21CheckedAgainAfterTheCommit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFenced(t, true)
-			f.hold(time.Second, nil)
-			err := f.submit(&fencedWrite{then: func() { lapse(f) }})
-			require.ErrorIs(t, err, kv.ErrUnknown)
-			f.hold(time.Hour, nil)
-			require.EqualValues(t, 1, f.value())
-			require.NoError(t, f.submit(&fencedWrite{}))
+			synctest.Test(t, func(t *testing.T) {
+				f := newFenced(t, true)
+				f.hold(time.Second, nil)
+				err := f.submit(&fencedWrite{then: func() { lapse(f) }})
+				require.ErrorIs(t, err, kv.ErrUnknown)
+				f.hold(time.Hour, nil)
+				require.EqualValues(t, 1, f.value())
+				require.NoError(t, f.submit(&fencedWrite{}))
+			})
 		})
 	}
 }
@@ -156,37 +163,40 @@ func TestR21CheckedAgainAfterTheCommit(t *testing.T) {
 // R5, R21: a leader that stands still after its pass has begun, for longer than the epochs are confirmed, acknowledges
 // nothing in that pass: the time that is compared is read after the pause.
 func TestR21PauseWithinThePass(t *testing.T) {
-	f := newFenced(t, true)
-	acked, unknown := 0, 0
-	for steps := range 80 {
-		f.hold(time.Second, nil)
-		answer, stood, leader := errNone, false, f.leading()
-		for ; leader == nil; leader = f.leading() {
-			f.step()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFenced(t, true)
+		acked, unknown := 0, 0
+		for steps := range 80 {
 			f.hold(time.Second, nil)
-		}
-		leader.Submit(&fencedWrite{}, func(err error) {
-			if answer = err; err == nil {
-				acked++
-				require.False(t, stood, "after %d steps", steps)
-			} else if errors.Is(err, kv.ErrUnknown) {
-				unknown++
+			answer, stood, leader := errNone, false, f.leading()
+			for ; leader == nil; leader = f.leading() {
+				f.step()
+				f.hold(time.Second, nil)
 			}
-		})
-		for range steps {
-			f.step()
+			leader.Submit(&fencedWrite{}, func(err error) {
+				if answer = err; err == nil {
+					acked++
+					require.False(t, stood, "after %d steps", steps)
+				} else if errors.Is(err, kv.ErrUnknown) {
+					unknown++
+				}
+			})
+			for range steps {
+				f.step()
+			}
+			if !errors.Is(answer, errNone) {
+				continue
+			}
+			f.clocks[leader.Leader()].stop = func() {
+				stood = true
+				f.clock.Advance(2 * time.Second)
+			}
+			f.until("an answer", func() bool { return !errors.Is(answer, errNone) })
 		}
-		if !errors.Is(answer, errNone) {
-			continue
-		}
-		f.clocks[leader.Leader()].stop = func() {
-			stood = true
-			f.clock.Advance(2 * time.Second)
-		}
-		f.until("an answer", func() bool { return !errors.Is(answer, errNone) })
-	}
-	require.NotZero(t, acked)
-	require.NotZero(t, unknown)
+		require.NotZero(t, acked)
+		require.NotZero(t, unknown)
+	})
 }
 
 // R5, R21: a command that was refused for what it saw, such as a failed condition, is answered so only while the epochs

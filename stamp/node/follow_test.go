@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -220,104 +221,110 @@ func (s *stepped) read(id geo.NodeID) (done *bool) {
 // directions are cut, and messages are lost, doubled and reordered. Once all is well, every
 // node serves reads.
 func TestR5FollowerReadsAreLinearizable(t *testing.T) {
-	seeds := uint64(24)
-	if testing.Short() {
-		seeds = 4
-	}
-	reads, followed, refused := 0, 0, 0
-	for seed := range seeds {
-		s := newStepped(t, seed)
-		s.until("a leader", func() bool { return s.leading() != nil })
-		gate := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
-		opened := false
-		s.until("the gate", func() bool {
-			if r := s.leading(); r != nil {
-				r.Submit(setGate{gate}, func(err error) { opened = opened || err == nil })
-			}
-			return opened
-		})
-		s.net.calm = false
-		for range 12_000 {
-			s.step()
-			switch s.rng.IntN(100) {
-			case 0, 1, 2, 3:
-				s.write()
-			case 4, 5, 6, 7, 8, 9:
-				s.read(geo.NodeID(1 + s.rng.IntN(3)))
-			case 10:
-				s.disturb()
-			}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seeds := uint64(24)
+		if testing.Short() {
+			seeds = 4
 		}
-		s.net.calm = true
-		clear(s.net.cut)
-		clear(s.paused)
-		for id := geo.NodeID(1); id <= 3; id++ {
-			done := s.read(id)
-			s.until(fmt.Sprintf("a read at node %d", id), func() bool {
-				if !*done && s.rng.IntN(200) == 0 {
-					done = s.read(id)
+		reads, followed, refused := 0, 0, 0
+		for seed := range seeds {
+			s := newStepped(t, seed)
+			s.until("a leader", func() bool { return s.leading() != nil })
+			gate := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
+			opened := false
+			s.until("the gate", func() bool {
+				if r := s.leading(); r != nil {
+					r.Submit(setGate{gate}, func(err error) { opened = opened || err == nil })
 				}
-				return *done
+				return opened
 			})
+			s.net.calm = false
+			for range 12_000 {
+				s.step()
+				switch s.rng.IntN(100) {
+				case 0, 1, 2, 3:
+					s.write()
+				case 4, 5, 6, 7, 8, 9:
+					s.read(geo.NodeID(1 + s.rng.IntN(3)))
+				case 10:
+					s.disturb()
+				}
+			}
+			s.net.calm = true
+			clear(s.net.cut)
+			clear(s.paused)
+			for id := geo.NodeID(1); id <= 3; id++ {
+				done := s.read(id)
+				s.until(fmt.Sprintf("a read at node %d", id), func() bool {
+					if !*done && s.rng.IntN(200) == 0 {
+						done = s.read(id)
+					}
+					return *done
+				})
+			}
+			reads, followed, refused = reads+s.reads, followed+s.followed, refused+s.refused
 		}
-		reads, followed, refused = reads+s.reads, followed+s.followed, refused+s.refused
-	}
-	t.Logf("%d reads, %d of them at followers; %d refused", reads, followed, refused)
-	require.Positive(t, refused)
-	require.Greater(t, followed, reads/10)
+		t.Logf("%d reads, %d of them at followers; %d refused", reads, followed, refused)
+		require.Positive(t, refused)
+		require.Greater(t, followed, reads/10)
+	})
 }
 
 // R5: what a read at a follower has shown, the leader shows under its lease. The follower takes each message of the
 // leader at once, while the leader is between sending it and applying what it names.
 func TestR5LeaderShowsWhatFollowersShowed(t *testing.T) {
-	s := newStepped(t, 1)
-	var lead *ranges.Range
-	s.until("a leader", func() bool { lead = s.leading(); return lead != nil })
-	opened := false
-	lead.Submit(setGate{openGate}, func(err error) { opened = err == nil })
-	s.until("an open gate", func() bool { return opened })
-	at := lead.Leader()
-	follower := s.nodes[at%3+1]
-	f := follower.Range(testRange)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	shown, under := uint64(0), 0
-	s.net.lose = func(e Envelope) bool {
-		if e.Message == nil || e.Message.GetTo() != uint64(f.Replica().ID()) || e.Message.GetFrom() != uint64(lead.Replica().ID()) {
-			return false
-		}
-		follower.Receive([]Envelope{{Range: e.Range, From: at, Message: proto.CloneOf(e.Message)}})
-		before := shown
-		for range 3 {
-			_, err := follower.Pass()
-			require.NoError(t, err)
-		}
-		_ = lead.Read(ended, func(st ranges.State) error { // It fails if a lease does not do.
-			v, _, err := st.Get(counterKey())
-			require.NoError(t, err)
-			require.GreaterOrEqual(t, counterOf(v), shown)
-			return nil
-		})
-		if shown > before {
-			under++
-		}
-		return true
-	}
-	for range 4000 {
-		s.step()
-		if s.rng.IntN(4) == 0 {
-			s.write()
-		}
-		f.CatchUp(func(err error) {
-			if err != nil {
-				return
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStepped(t, 1)
+		var lead *ranges.Range
+		s.until("a leader", func() bool { lead = s.leading(); return lead != nil })
+		opened := false
+		lead.Submit(setGate{openGate}, func(err error) { opened = err == nil })
+		s.until("an open gate", func() bool { return opened })
+		at := lead.Leader()
+		follower := s.nodes[at%3+1]
+		f := follower.Range(testRange)
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		shown, under := uint64(0), 0
+		s.net.lose = func(e Envelope) bool {
+			if e.Message == nil || e.Message.GetTo() != uint64(f.Replica().ID()) || e.Message.GetFrom() != uint64(lead.Replica().ID()) {
+				return false
 			}
-			v, _, err := f.State().Get(counterKey())
-			require.NoError(t, err)
-			shown = max(shown, counterOf(v))
-		})
-	}
-	require.Greater(t, under, 100, "reads that showed a write while the leader was in its pass")
+			follower.Receive([]Envelope{{Range: e.Range, From: at, Message: proto.CloneOf(e.Message)}})
+			before := shown
+			for range 3 {
+				_, err := follower.Pass()
+				require.NoError(t, err)
+			}
+			_ = lead.Read(ended, func(st ranges.State) error { // It fails if a lease does not do.
+				v, _, err := st.Get(counterKey())
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, counterOf(v), shown)
+				return nil
+			})
+			if shown > before {
+				under++
+			}
+			return true
+		}
+		for range 4000 {
+			s.step()
+			if s.rng.IntN(4) == 0 {
+				s.write()
+			}
+			f.CatchUp(func(err error) {
+				if err != nil {
+					return
+				}
+				v, _, err := f.State().Get(counterKey())
+				require.NoError(t, err)
+				shown = max(shown, counterOf(v))
+			})
+		}
+		require.Greater(t, under, 100, "reads that showed a write while the leader was in its pass")
+	})
 }
 
 // disturb pauses a node, the leader more often, or cuts a direction, or mends all.
@@ -339,82 +346,88 @@ func (s *stepped) disturb() {
 // R5: a replica that knows of no leader refuses at once, and one that was removed, or that
 // learns, is not answered by the leader and serves nothing.
 func TestR5WhoMayNotFollow(t *testing.T) {
-	s := newStepped(t, 7)
-	refused := 0
-	count := func(err error) {
-		require.ErrorIs(t, err, ranges.ErrNotLeader)
-		refused++
-	}
-	s.nodes[1].Range(testRange).CatchUp(count)
-	_, err := s.nodes[1].Pass()
-	require.NoError(t, err)
-	require.Equal(t, 1, refused, "no leader is known")
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStepped(t, 7)
+		refused := 0
+		count := func(err error) {
+			require.ErrorIs(t, err, ranges.ErrNotLeader)
+			refused++
+		}
+		s.nodes[1].Range(testRange).CatchUp(count)
+		_, err := s.nodes[1].Pass()
+		require.NoError(t, err)
+		require.Equal(t, 1, refused, "no leader is known")
 
-	var lead *ranges.Range
-	s.until("a leader", func() bool { lead = s.leading(); return lead != nil })
-	away := lead.Leader()%3 + 1
-	s.until("it follows", func() bool { return s.nodes[away].Range(testRange).Leader() != 0 })
-	// The removal does not reach it: it goes on as if nothing were.
-	n := s.nodes[away]
-	require.NoError(t, lead.Replica().Remove(n.Range(testRange).Replica().ID()))
-	s.until("the removal", func() bool {
-		s.net.cut[[2]geo.NodeID{lead.Leader(), away}] = true
-		return len(lead.Replica().Members().List) == 2
+		var lead *ranges.Range
+		s.until("a leader", func() bool { lead = s.leading(); return lead != nil })
+		away := lead.Leader()%3 + 1
+		s.until("it follows", func() bool { return s.nodes[away].Range(testRange).Leader() != 0 })
+		// The removal does not reach it: it goes on as if nothing were.
+		n := s.nodes[away]
+		require.NoError(t, lead.Replica().Remove(n.Range(testRange).Replica().ID()))
+		s.until("the removal", func() bool {
+			s.net.cut[[2]geo.NodeID{lead.Leader(), away}] = true
+			return len(lead.Replica().Members().List) == 2
+		})
+		delete(s.net.cut, [2]geo.NodeID{lead.Leader(), away})
+		own, ok := n.Range(testRange).Replica().Members().On(away)
+		require.True(t, ok && !own.Learner, "it does not know")
+		served := false
+		for range 3000 {
+			n.Range(testRange).CatchUp(func(err error) { served = served || err == nil })
+			s.step()
+			require.False(t, served, "a removed replica answered")
+		}
 	})
-	delete(s.net.cut, [2]geo.NodeID{lead.Leader(), away})
-	own, ok := n.Range(testRange).Replica().Members().On(away)
-	require.True(t, ok && !own.Learner, "it does not know")
-	served := false
-	for range 3000 {
-		n.Range(testRange).CatchUp(func(err error) { served = served || err == nil })
-		s.step()
-		require.False(t, served, "a removed replica answered")
-	}
 }
 
 // A stamp of three processes with one node each: a read at a process that does not lead sees
 // what any process had acknowledged before. Without a leader it is answered as busy within its time.
 func TestReadAnywhere(t *testing.T) {
-	net := memtransport.New()
-	by := map[geo.NodeID]*stamp.Stamp{}
-	for id := geo.NodeID(1); id <= 3; id++ {
-		by[id] = stamp.New(Options{
-			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
-			State: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, Seed: uint64(id),
-			Commands: ranges.Commands{"increment": func([]byte) (ranges.Portable, error) { return &portableIncrement{}, nil }},
-			Logger:   slog.New(slog.DiscardHandler),
-		})
-		require.NoError(t, by[id].Start(id))
-		defer func() { require.NoError(t, by[id].Close()) }()
-	}
-	gate := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
-	require.Eventually(t, func() bool {
-		for _, s := range by {
-			if r := s.Leader(testRange); r != nil {
-				done := make(chan error, 1)
-				r.Submit(setGate{gate}, func(err error) { done <- err })
-				return <-done == nil
-			}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		net := memtransport.New()
+		by := map[geo.NodeID]*stamp.Stamp{}
+		for id := geo.NodeID(1); id <= 3; id++ {
+			by[id] = stamp.New(Options{
+				Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: new(clock.Runtime), Transport: net,
+				State: state.Options{FS: vfs.NewMem()}, Tick: 10 * time.Millisecond, Seed: uint64(id),
+				Commands: ranges.Commands{"increment": func([]byte) (ranges.Portable, error) { return &portableIncrement{}, nil }},
+				Logger:   slog.New(slog.DiscardHandler),
+			})
+			require.NoError(t, by[id].Start(id))
+			defer func() { require.NoError(t, by[id].Close()) }()
 		}
-		return false
-	}, electionWait, time.Millisecond)
-	for i := uint64(1); i <= 60; i++ {
-		cmd := &portableIncrement{}
-		require.NoError(t, by[geo.NodeID(i%3+1)].Submit(t.Context(), testRange, cmd))
-		require.Equal(t, i, cmd.value)
-		require.NoError(t, by[geo.NodeID(i/3%3+1)].Read(t.Context(), testRange, func(s ranges.State) error {
-			v, _, err := s.Get(counterKey())
-			require.Equal(t, i, counterOf(v))
-			return err
-		}))
-	}
-	for id := geo.NodeID(1); id <= 2; id++ {
-		require.NoError(t, by[id].Stop(id, false))
-	}
-	require.Eventually(t, func() bool { _, ok := by[3].LeaderNode(testRange); return !ok }, electionWait, time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	require.Error(t, by[3].Read(ctx, testRange, func(ranges.State) error { return nil }))
+		gate := change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}
+		require.Eventually(t, func() bool {
+			for _, s := range by {
+				if r := s.Leader(testRange); r != nil {
+					done := make(chan error, 1)
+					r.Submit(setGate{gate}, func(err error) { done <- err })
+					return <-done == nil
+				}
+			}
+			return false
+		}, electionWait, time.Millisecond)
+		for i := uint64(1); i <= 60; i++ {
+			cmd := &portableIncrement{}
+			require.NoError(t, by[geo.NodeID(i%3+1)].Submit(t.Context(), testRange, cmd))
+			require.Equal(t, i, cmd.value)
+			require.NoError(t, by[geo.NodeID(i/3%3+1)].Read(t.Context(), testRange, func(s ranges.State) error {
+				v, _, err := s.Get(counterKey())
+				require.Equal(t, i, counterOf(v))
+				return err
+			}))
+		}
+		for id := geo.NodeID(1); id <= 2; id++ {
+			require.NoError(t, by[id].Stop(id, false))
+		}
+		require.Eventually(t, func() bool { _, ok := by[3].LeaderNode(testRange); return !ok }, electionWait, time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		require.Error(t, by[3].Read(ctx, testRange, func(ranges.State) error { return nil }))
+	})
 }
 
 type portableIncrement struct{ increment }

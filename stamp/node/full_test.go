@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -232,29 +233,32 @@ func (f *fullStamp) noWriteFailed() {
 // R2: a follower whose disk fills up leaves the in-sync set before a write of its stores fails, and without any write of
 // clients having to wait for it. It stays up and votes, and returns by itself once there is room.
 func TestR2FullFollowerLeavesInTime(t *testing.T) {
+	t.Parallel()
 	for seed := range seeds(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			f, lead := newFullStamp(t, 700+seed)
-			full := lead.Leader()%3 + 1
-			require.NoError(t, f.write())
-			f.disks[full].leave(smallReserve + 1<<20)
-			f.waited = 0
-			for range 300 { // More than is left there.
+			synctest.Test(t, func(t *testing.T) {
+				f, lead := newFullStamp(t, 700+seed)
+				full := lead.Leader()%3 + 1
 				require.NoError(t, f.write())
-			}
-			require.NotContains(t, f.inSync(), full)
-			require.Less(t, f.waited, 500*time.Millisecond, "no write waits for the replica to time out")
-			f.noWriteFailed()
-			require.Positive(t, f.disks[full].left())
-			require.True(t, f.nodes[full].Room().Full())
-			require.NoError(t, f.nodes[full].Failed())
+				f.disks[full].leave(smallReserve + 1<<20)
+				f.waited = 0
+				for range 300 { // More than is left there.
+					require.NoError(t, f.write())
+				}
+				require.NotContains(t, f.inSync(), full)
+				require.Less(t, f.waited, 500*time.Millisecond, "no write waits for the replica to time out")
+				f.noWriteFailed()
+				require.Positive(t, f.disks[full].left())
+				require.True(t, f.nodes[full].Room().Full())
+				require.NoError(t, f.nodes[full].Failed())
 
-			f.disks[full].leave(1 << 40)
-			f.until("it is in sync", func() bool { return len(f.inSync()) == 3 })
-			require.NoError(t, f.write())
-			at := lead.Machine.AppliedState().Index
-			f.until("it has it all", func() bool { return f.nodes[full].Range(testRange).Machine.AppliedState().Index >= at })
-			f.noWriteFailed()
+				f.disks[full].leave(1 << 40)
+				f.until("it is in sync", func() bool { return len(f.inSync()) == 3 })
+				require.NoError(t, f.write())
+				at := lead.Machine.AppliedState().Index
+				f.until("it has it all", func() bool { return f.nodes[full].Range(testRange).Machine.AppliedState().Index >= at })
+				f.noWriteFailed()
+			})
 		})
 	}
 }
@@ -299,38 +303,41 @@ func (f *fullStamp) transfers() (n int) {
 // R2: where one replica alone has room, the others stay in sync: writes are refused, and deletions and what makes room
 // are taken, by all of them. With room on one more the range goes on without the third.
 func TestR2TwoFullDisksRefuseWrites(t *testing.T) {
+	t.Parallel()
 	for _, leads := range []bool{false, true} {
 		t.Run(fmt.Sprintf("leader full %t", leads), func(t *testing.T) {
-			f, lead := newFullStamp(t, 710)
-			one := lead.Leader()%3 + 1
-			other := 6 - one - lead.Leader()
-			if leads {
-				other = lead.Leader()
-			}
-			f.disks[one].leave(smallReserve - 1<<20)
-			f.disks[other].leave(smallReserve - 1<<20)
-			f.until("refusals", func() bool { return f.write() != nil })
-			require.Equal(t, []geo.NodeID{1, 2, 3}, f.inSync())
-			require.True(t, lead.NoRoom())
-			for range 50 {
-				require.ErrorIs(t, f.write(), kv.ErrBusy)
+			synctest.Test(t, func(t *testing.T) {
+				f, lead := newFullStamp(t, 710)
+				one := lead.Leader()%3 + 1
+				other := 6 - one - lead.Leader()
+				if leads {
+					other = lead.Leader()
+				}
+				f.disks[one].leave(smallReserve - 1<<20)
+				f.disks[other].leave(smallReserve - 1<<20)
+				f.until("refusals", func() bool { return f.write() != nil })
+				require.Equal(t, []geo.NodeID{1, 2, 3}, f.inSync())
+				require.True(t, lead.NoRoom())
+				for range 50 {
+					require.ErrorIs(t, f.write(), kv.ErrBusy)
+					require.NoError(t, f.submit(reclaim{}))
+					require.NoError(t, f.submit(deletion{}))
+					f.steps(20 * time.Millisecond)
+				}
+				require.Len(t, f.inSync(), 3)
+				f.disks[one].leave(smallReserve/2 - 1<<20)
+				f.until("half of the reserve", func() bool { return f.submit(deletion{}) != nil })
+				require.ErrorIs(t, f.submit(deletion{}), kv.ErrBusy)
 				require.NoError(t, f.submit(reclaim{}))
-				require.NoError(t, f.submit(deletion{}))
-				f.steps(20 * time.Millisecond)
-			}
-			require.Len(t, f.inSync(), 3)
-			f.disks[one].leave(smallReserve/2 - 1<<20)
-			f.until("half of the reserve", func() bool { return f.submit(deletion{}) != nil })
-			require.ErrorIs(t, f.submit(deletion{}), kv.ErrBusy)
-			require.NoError(t, f.submit(reclaim{}))
-			require.Zero(t, f.transfers(), "nobody could take writes")
+				require.Zero(t, f.transfers(), "nobody could take writes")
 
-			f.disks[one].leave(1 << 40)
-			f.until("writes", func() bool { return f.write() == nil })
-			f.steps(2 * time.Second)
-			require.NotContains(t, f.inSync(), other)
-			require.NoError(t, f.write())
-			f.noWriteFailed()
+				f.disks[one].leave(1 << 40)
+				f.until("writes", func() bool { return f.write() == nil })
+				f.steps(2 * time.Second)
+				require.NotContains(t, f.inSync(), other)
+				require.NoError(t, f.write())
+				f.noWriteFailed()
+			})
 		})
 	}
 }
@@ -338,30 +345,33 @@ func TestR2TwoFullDisksRefuseWrites(t *testing.T) {
 // A leader whose disk is nearly full has a node with room lead: no outcome is unknown, and writes go on. It happens
 // once, and leadership stays there when the first has room again.
 func TestR2FullLeaderIsReplaced(t *testing.T) {
-	for seed := range seeds(4) {
-		f, lead := newFullStamp(t, 720+seed)
-		was := lead.Leader()
-		f.disks[was].leave(smallReserve - 1<<20)
-		began := f.clock.Mono()
-		for f.leaderOf() == was || f.leaderOf() == 0 {
-			if r := f.leading(); r != nil {
-				r.Submit(&increment{}, func(err error) { require.NotErrorIs(t, err, kv.ErrUnknown) })
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for seed := range seeds(4) {
+			f, lead := newFullStamp(t, 720+seed)
+			was := lead.Leader()
+			f.disks[was].leave(smallReserve - 1<<20)
+			began := f.clock.Mono()
+			for f.leaderOf() == was || f.leaderOf() == 0 {
+				if r := f.leading(); r != nil {
+					r.Submit(&increment{}, func(err error) { require.NotErrorIs(t, err, kv.ErrUnknown) })
+				}
+				f.step()
 			}
-			f.step()
+			require.Less(t, f.clock.Mono()-began, 500*time.Millisecond, "an election timeout")
+			for range 100 {
+				require.NoError(t, f.write())
+			}
+			require.NotContains(t, f.inSync(), was)
+			now := f.leaderOf()
+			f.disks[was].leave(1 << 40)
+			f.until("it is in sync", func() bool { return len(f.inSync()) == 3 })
+			f.steps(15 * time.Second)
+			require.Equal(t, now, f.leaderOf())
+			require.Equal(t, 1, f.transfers())
+			f.noWriteFailed()
 		}
-		require.Less(t, f.clock.Mono()-began, 500*time.Millisecond, "an election timeout")
-		for range 100 {
-			require.NoError(t, f.write())
-		}
-		require.NotContains(t, f.inSync(), was)
-		now := f.leaderOf()
-		f.disks[was].leave(1 << 40)
-		f.until("it is in sync", func() bool { return len(f.inSync()) == 3 })
-		f.steps(15 * time.Second)
-		require.Equal(t, now, f.leaderOf())
-		require.Equal(t, 1, f.transfers())
-		f.noWriteFailed()
-	}
+	})
 }
 
 // R2: a replica that left for want of room is needed again when another one dies: it returns, full as it is, and the
@@ -409,58 +419,61 @@ func TestSpentFollowerStandsStill(t *testing.T) {
 // R2, R5: while disks fill up and are emptied, nodes pause, directions are cut and messages lost, no acknowledged write is
 // lost, no read is stale, and no write of a store fails. With room for all of them the replicas come together again.
 func TestR2FullDisksUnderFaults(t *testing.T) {
-	acked, moved, left := 0, 0, 0
-	for seed := range seeds(12) {
-		f, _ := newFullStamp(t, 750+seed)
-		f.net.calm = false
-		for range 6_000 {
-			f.step()
-			switch f.rng.IntN(100) {
-			case 0, 1, 2, 3:
-				f.stepped.write()
-			case 4, 5, 6:
-				f.read(geo.NodeID(1 + f.rng.IntN(3)))
-			case 7:
-				if f.rng.IntN(4) == 0 {
-					f.disturb()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		acked, moved, left := 0, 0, 0
+		for seed := range seeds(12) {
+			f, _ := newFullStamp(t, 750+seed)
+			f.net.calm = false
+			for range 6_000 {
+				f.step()
+				switch f.rng.IntN(100) {
+				case 0, 1, 2, 3:
+					f.stepped.write()
+				case 4, 5, 6:
+					f.read(geo.NodeID(1 + f.rng.IntN(3)))
+				case 7:
+					if f.rng.IntN(4) == 0 {
+						f.disturb()
+					}
+				case 8:
+					if f.rng.IntN(4) == 0 {
+						free := []int64{smallReserve / 5, smallReserve / 3, smallReserve - 1<<20, 1 << 40, 1 << 40}
+						f.disks[geo.NodeID(1+f.rng.IntN(3))].leave(free[f.rng.IntN(len(free))])
+					}
 				}
-			case 8:
-				if f.rng.IntN(4) == 0 {
-					free := []int64{smallReserve / 5, smallReserve / 3, smallReserve - 1<<20, 1 << 40, 1 << 40}
-					f.disks[geo.NodeID(1+f.rng.IntN(3))].leave(free[f.rng.IntN(len(free))])
+			}
+			f.net.calm = true
+			clear(f.net.cut)
+			clear(f.paused)
+			for _, d := range f.disks {
+				d.leave(1 << 40)
+			}
+			f.until("all in sync", func() bool { return len(f.inSync()) == 3 })
+			f.until("a write", func() bool { return f.submit(&increment{}) == nil })
+			for id := geo.NodeID(1); id <= 3; id++ {
+				done := f.read(id)
+				f.until("a read", func() bool {
+					if !*done && f.rng.IntN(200) == 0 {
+						done = f.read(id)
+					}
+					return *done
+				})
+			}
+			f.noWriteFailed()
+			acked += int(f.floor)
+			for _, e := range f.events {
+				if e.Kind == LeaderTransferred {
+					moved++
+				}
+				if e.Kind == LeftInSync && e.Reason == "its disk is nearly full; writes go on with the others" {
+					left++
 				}
 			}
 		}
-		f.net.calm = true
-		clear(f.net.cut)
-		clear(f.paused)
-		for _, d := range f.disks {
-			d.leave(1 << 40)
-		}
-		f.until("all in sync", func() bool { return len(f.inSync()) == 3 })
-		f.until("a write", func() bool { return f.submit(&increment{}) == nil })
-		for id := geo.NodeID(1); id <= 3; id++ {
-			done := f.read(id)
-			f.until("a read", func() bool {
-				if !*done && f.rng.IntN(200) == 0 {
-					done = f.read(id)
-				}
-				return *done
-			})
-		}
-		f.noWriteFailed()
-		acked += int(f.floor)
-		for _, e := range f.events {
-			if e.Kind == LeaderTransferred {
-				moved++
-			}
-			if e.Kind == LeftInSync && e.Reason == "its disk is nearly full; writes go on with the others" {
-				left++
-			}
-		}
-	}
-	fmt.Printf("%d acknowledged, %d transfers, %d left for want of room\n", acked, moved, left)
-	require.Positive(t, moved)
-	require.Positive(t, left)
-	require.Greater(t, acked, 10*int(seeds(12)))
+		fmt.Printf("%d acknowledged, %d transfers, %d left for want of room\n", acked, moved, left)
+		require.Positive(t, moved)
+		require.Positive(t, left)
+		require.Greater(t, acked, 10*int(seeds(12)))
+	})
 }

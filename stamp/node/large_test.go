@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -186,25 +187,28 @@ func TestNobodySpeaksForAnothersReplica(t *testing.T) {
 // A Raft message in the name of a replica of another node is dropped, and a claim to a new
 // id is the first node's.
 func TestClaims(t *testing.T) {
-	transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
-	n := loneNode(t, transport, nil)
-	work(t, n)
-	vote := func(from geo.ReplicaID, by geo.NodeID) (answered bool) {
-		t.Helper()
-		transport.sent = nil
-		typ, of, to, term, zero := pb.MsgHeartbeat, uint64(from), uint64(1), uint64(5), uint64(0)
-		n.Receive([]Envelope{{Range: testRange, From: by, Message: &pb.Message{Type: &typ, From: &of, To: &to, Term: &term, Commit: &zero}}})
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport := &lone{peers: map[geo.NodeID]ChunkPeer{}}
+		n := loneNode(t, transport, nil)
 		work(t, n)
-		return slices.ContainsFunc(transport.sent, func(e Envelope) bool { return e.Message.GetType() == pb.MsgHeartbeatResp })
-	}
-	require.False(t, vote(3, 2))
-	require.False(t, vote(3, 0))
-	require.False(t, vote(1, 1), "its own replica, from itself")
-	require.False(t, vote(2, 4), "a node without the range")
-	require.True(t, vote(2, 2))
-	require.False(t, vote(2, 3))
-	require.True(t, vote(40, 3))
-	require.False(t, vote(40, 2))
+		vote := func(from geo.ReplicaID, by geo.NodeID) (answered bool) {
+			t.Helper()
+			transport.sent = nil
+			typ, of, to, term, zero := pb.MsgHeartbeat, uint64(from), uint64(1), uint64(5), uint64(0)
+			n.Receive([]Envelope{{Range: testRange, From: by, Message: &pb.Message{Type: &typ, From: &of, To: &to, Term: &term, Commit: &zero}}})
+			work(t, n)
+			return slices.ContainsFunc(transport.sent, func(e Envelope) bool { return e.Message.GetType() == pb.MsgHeartbeatResp })
+		}
+		require.False(t, vote(3, 2))
+		require.False(t, vote(3, 0))
+		require.False(t, vote(1, 1), "its own replica, from itself")
+		require.False(t, vote(2, 4), "a node without the range")
+		require.True(t, vote(2, 2))
+		require.False(t, vote(2, 3))
+		require.True(t, vote(40, 3))
+		require.False(t, vote(40, 2))
+	})
 }
 
 // Only a leader hint of a node that has the range counts.

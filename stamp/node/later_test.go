@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -40,7 +41,7 @@ func newMixedStamp(t *testing.T, with ...func(*Options)) *mixedStamp {
 	t.Helper()
 	s := &mixedStamp{snapStamp: &snapStamp{t: t, fss: map[geo.NodeID]vfs.FS{}}}
 	s.o = Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: new(clock.Runtime), Transport: memtransport.New(),
 		Tick: 10 * time.Millisecond, ElectionTicks: 30, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		InSyncTimeout: 100 * time.Millisecond, RestartAfter: time.Hour, OnEvent: s.seen.takeAll,
 		State: state.Options{LogSegmentBytes: 256 << 10},
@@ -109,61 +110,68 @@ func (newerImage) Evaluate(tx *ranges.Tx) error {
 // the replica takes no more entries, says so once, and the two others go on; so do the node's other ranges. After
 // the upgrade of the node it holds the same as they do, under the same id.
 func TestR1LaterEntryWaitsForTheUpgrade(t *testing.T) {
-	s := newMixedStamp(t)
-	s.write(0, 10, "a")
-	s.same()
-	old := s.follower()
-	was := s.replicaOf(old)
-	s.older[old].Store(true)
-	s.submit(newerImage{})
-	s.write(10, 20, "b")
-	require.Equal(t, 2, s.Leader(testRange).InSync())
-	require.Eventually(t, func() bool { return s.seen.times(LaterVersion, 0) == 1 }, electionWait, time.Millisecond)
-	require.Less(t, s.lastIndex(old), s.lastIndex(s.leader()))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newMixedStamp(t)
+		s.write(0, 10, "a")
+		s.same()
+		old := s.follower()
+		was := s.replicaOf(old)
+		s.older[old].Store(true)
+		s.submit(newerImage{})
+		s.write(10, 20, "b")
+		require.Equal(t, 2, s.Leader(testRange).InSync())
+		require.Eventually(t, func() bool { return s.seen.times(LaterVersion, 0) == 1 }, electionWait, time.Millisecond)
+		require.Less(t, s.lastIndex(old), s.lastIndex(s.leader()))
 
-	// Another range of the same node.
-	const other = geo.RangeID(geo.Blob)
-	require.Eventually(t, func() bool { return s.Submit(context.Background(), other, setGate{openGate}) == nil }, electionWait, time.Millisecond)
-	require.Eventually(t, func() bool { return s.Node(old).Range(other).Machine.Gate("acct") == openGate }, electionWait, time.Millisecond)
+		// Another range of the same node.
+		const other = geo.RangeID(geo.Blob)
+		require.Eventually(t, func() bool { return s.Submit(context.Background(), other, setGate{openGate}) == nil }, electionWait, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Node(old).Range(other).Machine.Gate("acct") == openGate }, electionWait, time.Millisecond)
 
-	s.upgrade(old)
-	s.write(20, 30, "c")
-	s.same()
-	require.Equal(t, was, s.replicaOf(old))
-	require.Equal(t, 1, s.seen.times(LaterVersion, 0))
+		s.upgrade(old)
+		s.write(20, 30, "c")
+		s.same()
+		require.Equal(t, was, s.replicaOf(old))
+		require.Equal(t, 1, s.seen.times(LaterVersion, 0))
+	})
 }
 
 // R1: an entry that only a minority knows is not committed: no replica that may have to apply it, and to lead
 // after it, is without the version. It is committed as soon as a second node is upgraded.
 func TestR1LaterEntryNeedsAQuorumOfItsVersion(t *testing.T) {
-	s := newMixedStamp(t)
-	s.write(0, 10, "a")
-	s.same()
-	lead := s.leader()
-	olds := []geo.NodeID{lead%3 + 1, (lead+1)%3 + 1}
-	for _, id := range olds {
-		s.older[id].Store(true)
-	}
-	applied := s.Node(lead).Range(testRange).Machine.AppliedState().Index
-	done := make(chan error, 1)
-	s.Node(lead).Range(testRange).Submit(newerImage{}, func(err error) { done <- err })
-	require.Eventually(t, func() bool { return s.seen.times(LaterVersion, 0) == 2 }, electionWait, time.Millisecond)
-	require.Equal(t, applied, s.Node(lead).Range(testRange).Machine.AppliedState().Index)
-	for _, id := range olds {
-		require.Equal(t, applied, s.lastIndex(id))
-	}
-	s.upgrade(olds[0])
-	require.Condition(t, func() bool { err := <-done; return err == nil || errors.Is(err, kv.ErrUnknown) })
-	s.submit(newerImage{})
-	s.write(10, 20, "b")
-	s.upgrade(olds[1])
-	s.same()
-	require.Empty(t, s.seen.reasons(ReplicaLost))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newMixedStamp(t)
+		s.write(0, 10, "a")
+		s.same()
+		lead := s.leader()
+		olds := []geo.NodeID{lead%3 + 1, (lead+1)%3 + 1}
+		for _, id := range olds {
+			s.older[id].Store(true)
+		}
+		applied := s.Node(lead).Range(testRange).Machine.AppliedState().Index
+		done := make(chan error, 1)
+		s.Node(lead).Range(testRange).Submit(newerImage{}, func(err error) { done <- err })
+		require.Eventually(t, func() bool { return s.seen.times(LaterVersion, 0) == 2 }, electionWait, time.Millisecond)
+		require.Equal(t, applied, s.Node(lead).Range(testRange).Machine.AppliedState().Index)
+		for _, id := range olds {
+			require.Equal(t, applied, s.lastIndex(id))
+		}
+		s.upgrade(olds[0])
+		require.Condition(t, func() bool { err := <-done; return err == nil || errors.Is(err, kv.ErrUnknown) })
+		s.submit(newerImage{})
+		s.write(10, 20, "b")
+		s.upgrade(olds[1])
+		s.same()
+		require.Empty(t, s.seen.reasons(ReplicaLost))
+	})
 }
 
 // R4: a node whose log holds an entry that its version does not know, as after a return to an older
 // version, stops and names the cause, as often as it is started. Its replica is not lost, nor its log.
 func TestR4LaterEntryInTheLogLosesNoReplica(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		kind change.PartKind
 		body []byte
@@ -176,7 +184,9 @@ func TestR4LaterEntryInTheLogLosesNoReplica(t *testing.T) {
 		"a gate of a later version":             {change.PartGate, append([]byte("\x04acct"), later(change.AppendGate(nil, openGate))...), "format version"},
 		"a closed record of a later version":    {change.PartReceivedClosed, later(change.AppendClosed(nil, &change.Closed{Origin: "south", Range: 4})), "format version"},
 	} {
-		t.Run(name, func(t *testing.T) { testLaterEntryInTheLog(t, c.kind, c.body, c.says) })
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { testLaterEntryInTheLog(t, c.kind, c.body, c.says) })
+		})
 	}
 }
 

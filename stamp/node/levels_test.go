@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -66,101 +67,107 @@ func (s *mixedStamp) upgradeAll() (follower geo.NodeID, was geo.ReplicaID) {
 // the floor rose it could be started. Its node has lost nothing: with the later version it goes on as it was. A node that had
 // the floor lets the earlier version open nothing, whether its folder says so or only its state.
 func TestR4FloorStopsEarlierPrograms(t *testing.T) {
-	s := newMixedStamp(t)
-	old, was := s.upgradeAll()
-	require.NoError(t, s.Stop(old, false))
-	s.known[old].Store(1)
-	s.start(old) // A downgrade before the upgrade is finalized.
-	s.write(10, 20, "b")
-	s.same()
-
-	s.submitCatalog(raise{Floor: 2, Active: 1})
-	s.stopsBelow(old, 1)
-	s.submitCatalog(raise{Floor: 2, Active: 2})
-	s.start(old)
-	s.stopsBelow(old, 2)
-	s.write(20, 30, "c")
-
-	s.known[old].Store(2)
-	s.start(old)
-	s.floor(old, 2)
-	s.write(30, 40, "d")
-	s.same()
-	require.Equal(t, was, s.replicaOf(old))
-
-	// Its state has the floor, then its folder too.
-	for range 2 {
-		require.NoError(t, s.Stop(old, true))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newMixedStamp(t)
+		old, was := s.upgradeAll()
+		require.NoError(t, s.Stop(old, false))
 		s.known[old].Store(1)
-		require.ErrorIs(t, s.Start(old), feature.ErrFloor)
+		s.start(old) // A downgrade before the upgrade is finalized.
+		s.write(10, 20, "b")
+		s.same()
+
+		s.submitCatalog(raise{Floor: 2, Active: 1})
+		s.stopsBelow(old, 1)
+		s.submitCatalog(raise{Floor: 2, Active: 2})
+		s.start(old)
+		s.stopsBelow(old, 2)
+		s.write(20, 30, "c")
+
 		s.known[old].Store(2)
 		s.start(old)
-	}
-	b, err := durable.Read(s.fss[old], s.o.Dir+"/"+Name("north", old)+"/level")
-	require.NoError(t, err)
-	require.Equal(t, "antipode level 2\n", string(b))
-	s.same()
-	require.Equal(t, was, s.replicaOf(old))
+		s.floor(old, 2)
+		s.write(30, 40, "d")
+		s.same()
+		require.Equal(t, was, s.replicaOf(old))
 
-	// The folder alone, before any store is opened.
-	require.NoError(t, s.Stop(old, true))
-	dir := s.o.Dir + "/" + Name("north", old)
-	require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode level 3\n")))
-	require.ErrorIs(t, s.Start(old), feature.ErrFloor)
+		// Its state has the floor, then its folder too.
+		for range 2 {
+			require.NoError(t, s.Stop(old, true))
+			s.known[old].Store(1)
+			require.ErrorIs(t, s.Start(old), feature.ErrFloor)
+			s.known[old].Store(2)
+			s.start(old)
+		}
+		b, err := durable.Read(s.fss[old], s.o.Dir+"/"+Name("north", old)+"/level")
+		require.NoError(t, err)
+		require.Equal(t, "antipode level 2\n", string(b))
+		s.same()
+		require.Equal(t, was, s.replicaOf(old))
 
-	// A damaged one lets nobody in. The floor that the other nodes know mends it, and a level below that lets no earlier
-	// program in, since the state has the floor, too.
-	require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode lev")))
-	require.ErrorIs(t, s.Start(old), feature.ErrFile)
-	require.ErrorIs(t, s.Down(old), feature.ErrFile)
-	require.True(t, s.StaysDown(old))
-	s.known[old].Store(1)
-	require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode level 1\n")))
-	require.ErrorIs(t, s.Start(old), feature.ErrFloor)
-	s.known[old].Store(2)
-	floor := s.Node(old%3 + 1).Opts().Levels.Floor()
-	require.NoError(t, durable.Replace(s.fss[old], dir, "level", fmt.Appendf(nil, "antipode level %d\n", floor)))
-	s.start(old)
-	require.NoError(t, s.Down(old))
-	require.False(t, s.StaysDown(old))
-	s.same()
-	require.Empty(t, s.seen.reasons(ReplicaLost))
-	require.Empty(t, s.seen.reasons(StoreDamaged))
+		// The folder alone, before any store is opened.
+		require.NoError(t, s.Stop(old, true))
+		dir := s.o.Dir + "/" + Name("north", old)
+		require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode level 3\n")))
+		require.ErrorIs(t, s.Start(old), feature.ErrFloor)
+
+		// A damaged one lets nobody in. The floor that the other nodes know mends it, and a level below that lets no earlier
+		// program in, since the state has the floor, too.
+		require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode lev")))
+		require.ErrorIs(t, s.Start(old), feature.ErrFile)
+		require.ErrorIs(t, s.Down(old), feature.ErrFile)
+		require.True(t, s.StaysDown(old))
+		s.known[old].Store(1)
+		require.NoError(t, durable.Replace(s.fss[old], dir, "level", []byte("antipode level 1\n")))
+		require.ErrorIs(t, s.Start(old), feature.ErrFloor)
+		s.known[old].Store(2)
+		floor := s.Node(old%3 + 1).Opts().Levels.Floor()
+		require.NoError(t, durable.Replace(s.fss[old], dir, "level", fmt.Appendf(nil, "antipode level %d\n", floor)))
+		s.start(old)
+		require.NoError(t, s.Down(old))
+		require.False(t, s.StaysDown(old))
+		s.same()
+		require.Empty(t, s.seen.reasons(ReplicaLost))
+		require.Empty(t, s.seen.reasons(StoreDamaged))
+	})
 }
 
 // The same for a node that was away while the floor rose, and gets it in a range snapshot: it installs nothing.
 func TestR4FloorInASnapshot(t *testing.T) {
-	var refused atomic.Pointer[string]
-	s := newMixedStamp(t, func(o *Options) {
-		o.LogBytesMax, o.RowChunks, o.FlushEntries = logBytes, chunkRow, 50
-		seen := o.OnEvent
-		o.OnEvent = func(e Event) {
-			if e.Kind == LaterVersion && e.Range == catalogRange {
-				refused.Store(&e.Reason)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var refused atomic.Pointer[string]
+		s := newMixedStamp(t, func(o *Options) {
+			o.LogBytesMax, o.RowChunks, o.FlushEntries = logBytes, chunkRow, 50
+			seen := o.OnEvent
+			o.OnEvent = func(e Event) {
+				if e.Kind == LaterVersion && e.Range == catalogRange {
+					refused.Store(&e.Reason)
+				}
+				seen(e)
 			}
-			seen(e)
-		}
-	})
-	old, was := s.upgradeAll()
-	require.NoError(t, s.Stop(old, true))
-	s.submitCatalog(raise{Floor: 2, Active: 2})
-	require.Eventually(t, func() bool {
-		s.submitCatalog(setGate{openGate})
-		lead := s.Leader(catalogRange)
-		return lead != nil && s.first(lead) > 3
-	}, electionWait, time.Millisecond)
+		})
+		old, was := s.upgradeAll()
+		require.NoError(t, s.Stop(old, true))
+		s.submitCatalog(raise{Floor: 2, Active: 2})
+		require.Eventually(t, func() bool {
+			s.submitCatalog(setGate{openGate})
+			lead := s.Leader(catalogRange)
+			return lead != nil && s.first(lead) > 3
+		}, electionWait, time.Millisecond)
 
-	s.known[old].Store(1)
-	s.start(old)
-	s.stopsBelow(old, 1)
-	require.Contains(t, *refused.Load(), "range snapshot from node")
-	s.known[old].Store(2)
-	s.start(old)
-	s.floor(old, 2)
-	s.write(10, 20, "b")
-	s.same()
-	require.Equal(t, was, s.replicaOf(old))
-	require.Empty(t, s.seen.reasons(ReplicaLost))
+		s.known[old].Store(1)
+		s.start(old)
+		s.stopsBelow(old, 1)
+		require.Contains(t, *refused.Load(), "range snapshot from node")
+		s.known[old].Store(2)
+		s.start(old)
+		s.floor(old, 2)
+		s.write(10, 20, "b")
+		s.same()
+		require.Equal(t, was, s.replicaOf(old))
+		require.Empty(t, s.seen.reasons(ReplicaLost))
+	})
 }
 
 // first is the first index in the log of a leader.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -99,6 +100,7 @@ func (s *snapStamp) replicaOf(id geo.NodeID) geo.ReplicaID {
 // under its id, and comes back by itself under another one, with all data, while writes go on.
 // It happens three times: to a follower, to the leader, and to the same node again.
 func TestLostReplicaIsRebuilt(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		lose func(t *testing.T, fs vfs.FS, dir string)
@@ -114,40 +116,42 @@ func TestLostReplicaIsRebuilt(t *testing.T) {
 		{"log damaged", func(t *testing.T, fs vfs.FS, dir string) { damage(t, fs, dir+"/log", "0") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
-			var seen events
-			s := newSnapStamp(t, w, func(o *Options) { o.OnEvent = seen.take })
-			s.write(0, 60, "a") // Beyond the log budget: the logs begin above index 1.
-			s.dropLog(5)
-			next := geo.ReplicaID(4)
-			id := geo.NodeID(0)
-			again := func() geo.NodeID { return id } // Its newest id is not its number any more.
-			for _, pick := range []func() geo.NodeID{s.follower, func() geo.NodeID { return s.follower()%3 + 1 }, again} {
-				id = pick()
-				old := s.replicaOf(id)
-				require.NotZero(t, old)
-				rebuilt := seen.times(ReplicaRebuilding, old)
-				require.NoError(t, s.Stop(id, false))
-				c.lose(t, s.fss[id], "data/"+Name("north", id))
-				w.silence(old)
-				s.start(id)
-				s.write(int(next)*100, int(next)*100+30, "b")
-				require.Eventually(t, func() bool { return s.replicaOf(id) == next }, 3*electionWait, time.Millisecond)
-				require.True(t, seen.has(ReplicaLost, old))
-				require.True(t, seen.has(ReplicaRebuilding, next))
-				require.Equal(t, rebuilt, seen.times(ReplicaRebuilding, old), "a second rebuild under the id that it had")
-				s.same()
-				require.Empty(t, w.spoke)
-				requireNothingStaged(t, s, id)
-				next++
-			}
-			for i := range 60 {
-				require.NoError(t, s.Read(context.Background(), testRange, func(st ranges.State) error {
-					v, ok, err := st.Get(append(partition(i).Append(nil), 'r'))
-					require.True(t, ok && strings.HasPrefix(string(v), "a"), "row %d", i)
-					return err
-				}))
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
+				var seen events
+				s := newSnapStamp(t, w, func(o *Options) { o.OnEvent = seen.take })
+				s.write(0, 60, "a") // Beyond the log budget: the logs begin above index 1.
+				s.dropLog(5)
+				next := geo.ReplicaID(4)
+				id := geo.NodeID(0)
+				again := func() geo.NodeID { return id } // Its newest id is not its number any more.
+				for _, pick := range []func() geo.NodeID{s.follower, func() geo.NodeID { return s.follower()%3 + 1 }, again} {
+					id = pick()
+					old := s.replicaOf(id)
+					require.NotZero(t, old)
+					rebuilt := seen.times(ReplicaRebuilding, old)
+					require.NoError(t, s.Stop(id, false))
+					c.lose(t, s.fss[id], "data/"+Name("north", id))
+					w.silence(old)
+					s.start(id)
+					s.write(int(next)*100, int(next)*100+30, "b")
+					require.Eventually(t, func() bool { return s.replicaOf(id) == next }, 3*electionWait, time.Millisecond)
+					require.True(t, seen.has(ReplicaLost, old))
+					require.True(t, seen.has(ReplicaRebuilding, next))
+					require.Equal(t, rebuilt, seen.times(ReplicaRebuilding, old), "a second rebuild under the id that it had")
+					s.same()
+					require.Empty(t, w.spoke)
+					requireNothingStaged(t, s, id)
+					next++
+				}
+				for i := range 60 {
+					require.NoError(t, s.Read(context.Background(), testRange, func(st ranges.State) error {
+						v, ok, err := st.Get(append(partition(i).Append(nil), 'r'))
+						require.True(t, ok && strings.HasPrefix(string(v), "a"), "row %d", i)
+						return err
+					}))
+				}
+			})
 		})
 	}
 }
@@ -170,46 +174,49 @@ func TestFollowerDoesNotReportLastID(t *testing.T) {
 // lost. Its log stays as it is, however far its peers are: the other ranges of the node go on, and a recovery with loss
 // has what is left.
 func TestR4LogOfALostReplicaIsNotTrimmed(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.LogBytesMax, o.FlushEntries = 1<<30, 1<<30 })
-	id := s.follower()
-	dir := "data/" + Name("north", id)
-	fs := s.fss[id]
-	s.write(0, 30, "a")
-	s.same()
-	require.NoError(t, s.Stop(id, false))
-	_, err := vfs.Clone(fs, fs, dir+"/log", "former")
-	require.NoError(t, err)
-	s.start(id)
-	s.write(30, 60, "b")
-	s.same()
-	require.NoError(t, s.Node(id).State().Flush())
-	require.NoError(t, s.Stop(id, false))
-	require.NoError(t, fs.RemoveAll(dir+"/log"))
-	_, err = vfs.Clone(fs, fs, "former", dir+"/log")
-	require.NoError(t, err)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.LogBytesMax, o.FlushEntries = 1<<30, 1<<30 })
+		id := s.follower()
+		dir := "data/" + Name("north", id)
+		fs := s.fss[id]
+		s.write(0, 30, "a")
+		s.same()
+		require.NoError(t, s.Stop(id, false))
+		_, err := vfs.Clone(fs, fs, dir+"/log", "former")
+		require.NoError(t, err)
+		s.start(id)
+		s.write(30, 60, "b")
+		s.same()
+		require.NoError(t, s.Node(id).State().Flush())
+		require.NoError(t, s.Stop(id, false))
+		require.NoError(t, fs.RemoveAll(dir+"/log"))
+		_, err = vfs.Clone(fs, fs, "former", dir+"/log")
+		require.NoError(t, err)
 
-	o := s.o
-	o.ID, o.Dir, o.State.FS, o.Transport = id, dir, fs, memtransport.New()
-	o.LogBytesMax = logBytes // What is left of the log is above it.
-	n, err := Open(o)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, n.Close(false)) }()
-	r := n.Range(testRange)
-	require.ErrorIs(t, r.Replica().Lost(), replica.ErrLost)
-	last, err := n.Log(testRange).LastIndex()
-	require.NoError(t, err)
-	durable, err := r.Machine.DurableIndex()
-	require.NoError(t, err)
-	require.Less(t, last, durable)
-	require.Greater(t, n.Log(testRange).Bytes(), uint64(logBytes))
-	entries, _ := n.Log(testRange).UpTo(last)
-	for from := id%3 + 1; from != id; from = from%3 + 1 {
-		n.Receive([]Envelope{{Range: testRange, From: from, Report: membership.DurableIndex{Index: durable}}})
-	}
-	_, err = n.Pass()
-	require.NoError(t, err)
-	left, _ := n.Log(testRange).UpTo(last)
-	require.Equal(t, entries, left)
+		o := s.o
+		o.ID, o.Dir, o.State.FS, o.Transport = id, dir, fs, memtransport.New()
+		o.LogBytesMax = logBytes // What is left of the log is above it.
+		n, err := Open(o)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, n.Close(false)) }()
+		r := n.Range(testRange)
+		require.ErrorIs(t, r.Replica().Lost(), replica.ErrLost)
+		last, err := n.Log(testRange).LastIndex()
+		require.NoError(t, err)
+		durable, err := r.Machine.DurableIndex()
+		require.NoError(t, err)
+		require.Less(t, last, durable)
+		require.Greater(t, n.Log(testRange).Bytes(), uint64(logBytes))
+		entries, _ := n.Log(testRange).UpTo(last)
+		for from := id%3 + 1; from != id; from = from%3 + 1 {
+			n.Receive([]Envelope{{Range: testRange, From: from, Report: membership.DurableIndex{Index: durable}}})
+		}
+		_, err = n.Pass()
+		require.NoError(t, err)
+		left, _ := n.Log(testRange).UpTo(last)
+		require.Equal(t, entries, left)
+	})
 }
 
 // damage overwrites the middle of the files of a folder that begin with name.
@@ -242,91 +249,100 @@ func damage(t *testing.T, fs vfs.FS, dir, name string) {
 // Without a quorum of trusted replicas nothing is rebuilt and nobody leads: requests
 // get the busy answer. When a trusted one returns, both come back.
 func TestNoQuorumOfTrustedReplicas(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), nil)
-	s.write(0, 40, "a")
-	s.dropLog(5)
-	kept := s.follower()
-	trusted, wiped := kept%3+1, (kept+1)%3+1
-	for _, id := range s.Nodes() {
-		require.NoError(t, s.Stop(id, true))
-	}
-	require.NoError(t, s.fss[wiped].RemoveAll("data/"+Name("north", wiped)))
-	s.start(kept)
-	s.start(wiped)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(1), value: "x"}), kv.ErrBusy)
-	require.Nil(t, s.Leader(testRange))
-	require.Zero(t, s.Node(wiped).Range(testRange).Machine.AppliedState().Index)
-	s.start(trusted)
-	require.Eventually(t, func() bool { return s.replicaOf(wiped) == 4 }, 3*electionWait, time.Millisecond)
-	s.same()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSnapStamp(t, memtransport.New(), nil)
+		s.write(0, 40, "a")
+		s.dropLog(5)
+		kept := s.follower()
+		trusted, wiped := kept%3+1, (kept+1)%3+1
+		for _, id := range s.Nodes() {
+			require.NoError(t, s.Stop(id, true))
+		}
+		require.NoError(t, s.fss[wiped].RemoveAll("data/"+Name("north", wiped)))
+		s.start(kept)
+		s.start(wiped)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, s.Submit(ctx, testRange, &put{p: partition(1), value: "x"}), kv.ErrBusy)
+		require.Nil(t, s.Leader(testRange))
+		require.Zero(t, s.Node(wiped).Range(testRange).Machine.AppliedState().Index)
+		s.start(trusted)
+		require.Eventually(t, func() bool { return s.replicaOf(wiped) == 4 }, 3*electionWait, time.Millisecond)
+		s.same()
+	})
 }
 
 // Nodes of a new stamp wait for each other: two empty ones of three elect nobody, since
 // the third may hold what was acknowledged.
 func TestNewStampWaitsForAllNodes(t *testing.T) {
-	memory := memtransport.New()
-	s := newSnapStamp(t, memory, nil)
-	require.NoError(t, s.Stop(3, true))
-	for _, id := range []geo.NodeID{1, 2} {
-		require.NoError(t, s.Stop(id, true))
-		require.NoError(t, s.fss[id].RemoveAll("data"))
-		s.start(id)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, s.Submit(ctx, testRange, setGate{openGate}), kv.ErrBusy)
-	s.start(3)
-	// Both were lost: one trusted replica is no quorum.
-	require.Eventually(t, func() bool {
-		return s.Node(1).Range(testRange).View().Lost != nil && s.Node(2).Range(testRange).View().Lost != nil
-	}, electionWait, time.Millisecond)
-	require.Nil(t, s.Leader(testRange))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := memtransport.New()
+		s := newSnapStamp(t, memory, nil)
+		require.NoError(t, s.Stop(3, true))
+		for _, id := range []geo.NodeID{1, 2} {
+			require.NoError(t, s.Stop(id, true))
+			require.NoError(t, s.fss[id].RemoveAll("data"))
+			s.start(id)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, s.Submit(ctx, testRange, setGate{openGate}), kv.ErrBusy)
+		s.start(3)
+		// Both were lost: one trusted replica is no quorum.
+		require.Eventually(t, func() bool {
+			return s.Node(1).Range(testRange).View().Lost != nil && s.Node(2).Range(testRange).View().Lost != nil
+		}, electionWait, time.Millisecond)
+		require.Nil(t, s.Leader(testRange))
+	})
 }
 
 // A crash at any sync while a replica is rebuilt leaves one that is lost under its old id
 // or whole under the new one: it never votes under the old one, and comes back.
 func TestCrashWhileRebuilding(t *testing.T) {
-	w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
-	s := newSnapStamp(t, w, nil)
-	s.write(0, 40, "a")
-	s.dropLog(5)
-	id := s.follower()
-	require.NoError(t, s.Stop(id, true))
-	mem := s.fss[id].(*vfs.MemFS)
-	require.NoError(t, mem.RemoveAll("data/"+Name("north", id)+"/log"))
-	folder, err := mem.OpenDir("data/" + Name("north", id))
-	require.NoError(t, err)
-	require.NoError(t, errors.Join(folder.Sync(), folder.Close())) // Else a crash before the next one brings the log back.
-	w.silence(replica.FirstID(id))
-	rec := &recordingFS{FS: mem, mem: mem}
-	s.fss[id] = rec
-	s.start(id)
-	s.same()
-	require.NoError(t, s.Stop(id, false))
-	clones := rec.take()
-	require.Greater(t, len(clones), 10)
-	step := 1
-	if testing.Short() {
-		step = 5
-	}
-	for i := 0; i < len(clones); i += step {
-		o := s.o
-		o.ID, o.Dir, o.State.FS, o.Transport = id, "data/"+Name("north", id), clones[i], w
-		n, err := Open(o)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &witness{Transport: memtransport.New(), silent: map[geo.ReplicaID]bool{}}
+		s := newSnapStamp(t, w, nil)
+		s.write(0, 40, "a")
+		s.dropLog(5)
+		id := s.follower()
+		require.NoError(t, s.Stop(id, true))
+		mem := s.fss[id].(*vfs.MemFS)
+		require.NoError(t, mem.RemoveAll("data/"+Name("north", id)+"/log"))
+		folder, err := mem.OpenDir("data/" + Name("north", id))
 		require.NoError(t, err)
-		if rep := n.Range(testRange).Replica(); rep.ID() == replica.FirstID(id) {
-			require.Error(t, rep.Lost(), "crash %d", i)
-		} else {
-			require.EqualValues(t, 4, rep.ID())
-			require.NoError(t, rep.Lost(), "crash %d", i)
-			require.Equal(t, membership.Member, n.Identity(testRange).Phase)
+		require.NoError(t, errors.Join(folder.Sync(), folder.Close())) // Else a crash before the next one brings the log back.
+		w.silence(replica.FirstID(id))
+		rec := &recordingFS{FS: mem, mem: mem}
+		s.fss[id] = rec
+		s.start(id)
+		s.same()
+		require.NoError(t, s.Stop(id, false))
+		clones := rec.take()
+		require.Greater(t, len(clones), 10)
+		step := 1
+		if testing.Short() {
+			step = 5
 		}
-		require.NoError(t, n.Close(false))
-	}
-	s.fss[id] = clones[len(clones)/2]
-	s.start(id)
-	s.same()
-	require.Empty(t, w.spoke)
+		for i := 0; i < len(clones); i += step {
+			o := s.o
+			o.ID, o.Dir, o.State.FS, o.Transport = id, "data/"+Name("north", id), clones[i], w
+			n, err := Open(o)
+			require.NoError(t, err)
+			if rep := n.Range(testRange).Replica(); rep.ID() == replica.FirstID(id) {
+				require.Error(t, rep.Lost(), "crash %d", i)
+			} else {
+				require.EqualValues(t, 4, rep.ID())
+				require.NoError(t, rep.Lost(), "crash %d", i)
+				require.Equal(t, membership.Member, n.Identity(testRange).Phase)
+			}
+			require.NoError(t, n.Close(false))
+		}
+		s.fss[id] = clones[len(clones)/2]
+		s.start(id)
+		s.same()
+		require.Empty(t, w.spoke)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -51,7 +52,7 @@ func startApart(t *testing.T, net Transport) (map[geo.NodeID]*stamp.Stamp, map[g
 	for id := geo.NodeID(1); id <= 3; id++ {
 		fs[id] = vfs.NewMem()
 		by[id] = stamp.New(Options{
-			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: net,
+			Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: new(clock.Runtime), Transport: net,
 			State: state.Options{FS: fs[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 50 * time.Millisecond,
 			Seed: uint64(id), Logger: slog.New(slog.DiscardHandler),
 		})
@@ -93,40 +94,43 @@ func TestExaminedChunkIsTakenAgain(t *testing.T) {
 // and can be read from any node that has it. A stalled node does not fail the put. Without a second copy
 // the put is refused, or ends with its context.
 func TestPutChunkAcrossProcesses(t *testing.T) {
-	net := &stalled{Transport: memtransport.New()}
-	by, _ := startApart(t, net)
-	ref := func(i byte) (extent.Ref, []byte) {
-		data := []byte{i, 1, 2, 3}
-		return extent.NewRef(extent.ChunkID{i}, data), data
-	}
-	durable := func(at geo.NodeID, ref extent.Ref) bool { return by[at].Node(at).Extents().Durable(ref.ID) }
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		net := &stalled{Transport: memtransport.New()}
+		by, _ := startApart(t, net)
+		ref := func(i byte) (extent.Ref, []byte) {
+			data := []byte{i, 1, 2, 3}
+			return extent.NewRef(extent.ChunkID{i}, data), data
+		}
+		durable := func(at geo.NodeID, ref extent.Ref) bool { return by[at].Node(at).Extents().Durable(ref.ID) }
 
-	all, data := ref(1)
-	require.NoError(t, by[1].PutChunk(t.Context(), all, data))
-	for id := range by {
-		require.True(t, durable(id, all), "node %d", id)
-	}
-	require.Eventually(t, func() bool { return by[1].HasChunk(all) && by[2].HasChunk(all) && by[3].HasChunk(all) }, electionWait, time.Millisecond)
-	never, _ := ref(2)
-	require.False(t, by[1].HasChunk(never) || by[2].HasChunk(never) || by[3].HasChunk(never))
+		all, data := ref(1)
+		require.NoError(t, by[1].PutChunk(t.Context(), all, data))
+		for id := range by {
+			require.True(t, durable(id, all), "node %d", id)
+		}
+		require.Eventually(t, func() bool { return by[1].HasChunk(all) && by[2].HasChunk(all) && by[3].HasChunk(all) }, electionWait, time.Millisecond)
+		never, _ := ref(2)
+		require.False(t, by[1].HasChunk(never) || by[2].HasChunk(never) || by[3].HasChunk(never))
 
-	net.nodes[3].Store(true)
-	two, data := ref(3)
-	require.NoError(t, by[1].PutChunk(t.Context(), two, data))
-	require.True(t, durable(1, two) && durable(2, two) && !durable(3, two))
-	got := make([]byte, len(data))
-	_, err := by[3].ReadChunk(two, 0, got)
-	require.NoError(t, err)
-	require.Equal(t, data, got, "from a node elsewhere")
+		net.nodes[3].Store(true)
+		two, data := ref(3)
+		require.NoError(t, by[1].PutChunk(t.Context(), two, data))
+		require.True(t, durable(1, two) && durable(2, two) && !durable(3, two))
+		got := make([]byte, len(data))
+		_, err := by[3].ReadChunk(two, 0, got)
+		require.NoError(t, err)
+		require.Equal(t, data, got, "from a node elsewhere")
 
-	net.nodes[2].Store(true)
-	one, data := ref(4)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, by[1].PutChunk(ctx, one, data), context.DeadlineExceeded, "one copy")
-	net.nodes[2].Store(false)
-	net.nodes[3].Store(false)
-	require.NoError(t, by[2].Stop(2, false))
-	require.NoError(t, by[3].Stop(3, false))
-	require.ErrorIs(t, by[1].PutChunk(t.Context(), one, data), kv.ErrBusy, "nobody else is there")
+		net.nodes[2].Store(true)
+		one, data := ref(4)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, by[1].PutChunk(ctx, one, data), context.DeadlineExceeded, "one copy")
+		net.nodes[2].Store(false)
+		net.nodes[3].Store(false)
+		require.NoError(t, by[2].Stop(2, false))
+		require.NoError(t, by[3].Stop(3, false))
+		require.ErrorIs(t, by[1].PutChunk(t.Context(), one, data), kv.ErrBusy, "nobody else is there")
+	})
 }

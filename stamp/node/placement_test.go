@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -88,7 +89,7 @@ func (s *wide) start(id geo.NodeID) error {
 		peers = append(peers, site.Node)
 	}
 	o := Options{
-		Location: "north", Peers: peers, Sites: sites, Dir: "data", Clock: clock.System{}, Transport: s.net,
+		Location: "north", Peers: peers, Sites: sites, Dir: "data", Clock: new(clock.Runtime), Transport: s.net,
 		State: state.Options{FS: s.disks[id]}, Tick: 10 * time.Millisecond, InSyncTimeout: 100 * time.Millisecond, Seed: uint64(id),
 		RowChunks: chunkRow, Logger: slog.New(slog.DiscardHandler),
 		Commands: ranges.Commands{
@@ -226,183 +227,195 @@ func (s *wide) rows(n geo.NodeID, id geo.RangeID) ([]string, change.AppliedState
 // for every range, and finds who serves reads. Whichever node is killed, every range goes
 // on at every other one, and nothing is lost.
 func TestFiveNodes(t *testing.T) {
-	s := newWide(t)
-	s.startAll()
-	for _, id := range StampRanges() {
-		s.submit(1, id, wideGate{})
-	}
-	next := row(0)
-	writeAll := func() {
-		for at := range s.by {
-			for _, id := range StampRanges() {
-				s.submit(at, id, next)
-				s.read(at, id, next)
-			}
-			next++
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newWide(t)
+		s.startAll()
+		for _, id := range StampRanges() {
+			s.submit(1, id, wideGate{})
 		}
-	}
-	writeAll()
-	s.inSync(5)
-
-	data := bytes.Repeat([]byte{7}, 1000)
-	var refs []extent.Ref
-	for at := range s.by {
-		ref := extent.NewRef(extent.ChunkID{byte(at)}, data)
-		require.NoError(t, s.by[at].PutChunk(t.Context(), ref, data))
-		refs = append(refs, ref)
-	}
-	load := map[geo.NodeID]int{}
-	for _, id := range StampRanges() {
-		on := s.by[1].Placed(id)
-		if id == geo.FirstRange(geo.Catalog) {
-			require.Equal(t, s.nodes(), on)
-		} else {
-			require.Len(t, on, 3)
-		}
-		for _, m := range s.leader(id).Machine.Members().List {
-			require.Contains(t, on, m.Node, "range %d", id)
-		}
-		var at []ranges.Site
-		for _, n := range s.nodes() {
-			require.Equal(t, on, s.by[n].Placed(id), "node %d", n)
-			has := slices.Contains(on, n)
-			rows, _ := s.rows(n, id)
-			require.Equal(t, has, len(rows) > 0, "node %d, range %d", n, id)
-			require.Equal(t, has, s.by[n].Node(n).Range(id) != nil)
-			d, err := membership.Load(s.disks[n], "data/"+Name("north", n), id)
-			require.NoError(t, err)
-			require.Equal(t, has, d != nil)
-			if has {
-				at, load[n] = append(at, s.sites[n-1]), load[n]+1
-			}
-			for _, ref := range refs {
-				if id == geo.FirstRange(geo.Blob) {
-					require.Equal(t, has, s.by[n].Node(n).Extents().Durable(ref.ID), "node %d", n)
-					_, err := s.by[n].ReadChunk(ref, 0, make([]byte, len(data)))
-					require.NoError(t, err)
+		next := row(0)
+		writeAll := func() {
+			for at := range s.by {
+				for _, id := range StampRanges() {
+					s.submit(at, id, next)
+					s.read(at, id, next)
 				}
+				next++
 			}
 		}
-		fault, upgrade := ranges.Domains(at...)
-		require.Equal(t, []int{3, 3}, []int{fault, upgrade}, "range %d on %v", id, on)
-	}
-
-	for _, victim := range s.nodes() {
-		s.end(victim)
 		writeAll()
-		require.NoError(t, s.start(victim))
 		s.inSync(5)
-	}
-	for _, id := range StampRanges() {
-		on := s.by[1].Placed(id)
-		require.Eventually(t, func() bool {
-			want, at := s.rows(on[0], id)
-			for _, n := range on[1:] {
-				rows, there := s.rows(n, id)
-				if there != at {
-					return false // On its way.
-				}
-				require.Equal(t, want, rows)
-			}
-			return true
-		}, electionWait, time.Millisecond)
-		for i := range next {
-			s.read(1, id, i)
+
+		data := bytes.Repeat([]byte{7}, 1000)
+		var refs []extent.Ref
+		for at := range s.by {
+			ref := extent.NewRef(extent.ChunkID{byte(at)}, data)
+			require.NoError(t, s.by[at].PutChunk(t.Context(), ref, data))
+			refs = append(refs, ref)
 		}
-	}
+		load := map[geo.NodeID]int{}
+		for _, id := range StampRanges() {
+			on := s.by[1].Placed(id)
+			if id == geo.FirstRange(geo.Catalog) {
+				require.Equal(t, s.nodes(), on)
+			} else {
+				require.Len(t, on, 3)
+			}
+			for _, m := range s.leader(id).Machine.Members().List {
+				require.Contains(t, on, m.Node, "range %d", id)
+			}
+			var at []ranges.Site
+			for _, n := range s.nodes() {
+				require.Equal(t, on, s.by[n].Placed(id), "node %d", n)
+				has := slices.Contains(on, n)
+				rows, _ := s.rows(n, id)
+				require.Equal(t, has, len(rows) > 0, "node %d, range %d", n, id)
+				require.Equal(t, has, s.by[n].Node(n).Range(id) != nil)
+				d, err := membership.Load(s.disks[n], "data/"+Name("north", n), id)
+				require.NoError(t, err)
+				require.Equal(t, has, d != nil)
+				if has {
+					at, load[n] = append(at, s.sites[n-1]), load[n]+1
+				}
+				for _, ref := range refs {
+					if id == geo.FirstRange(geo.Blob) {
+						require.Equal(t, has, s.by[n].Node(n).Extents().Durable(ref.ID), "node %d", n)
+						_, err := s.by[n].ReadChunk(ref, 0, make([]byte, len(data)))
+						require.NoError(t, err)
+					}
+				}
+			}
+			fault, upgrade := ranges.Domains(at...)
+			require.Equal(t, []int{3, 3}, []int{fault, upgrade}, "range %d on %v", id, on)
+		}
+
+		for _, victim := range s.nodes() {
+			s.end(victim)
+			writeAll()
+			require.NoError(t, s.start(victim))
+			s.inSync(5)
+		}
+		for _, id := range StampRanges() {
+			on := s.by[1].Placed(id)
+			require.Eventually(t, func() bool {
+				want, at := s.rows(on[0], id)
+				for _, n := range on[1:] {
+					rows, there := s.rows(n, id)
+					if there != at {
+						return false // On its way.
+					}
+					require.Equal(t, want, rows)
+				}
+				return true
+			}, electionWait, time.Millisecond)
+			for i := range next {
+				s.read(1, id, i)
+			}
+		}
+	})
 }
 
 // The placement is decided once: what the configuration lists later changes nothing, a
 // node that it does not list any more stops the start, and one that the stamp was not made
 // of takes no part.
 func TestPlacementIsKept(t *testing.T) {
-	s := newWide(t)
-	s.startAll()
-	s.submit(1, testRange, wideGate{})
-	want := s.by[1].Node(1).Placement()
-	s.end(1)
-	renamed := sitesOf("x", "x", "y", "y", "z", "z", "z", "z", "z", "z", "", "")
-	s.own[1] = renamed
-	require.NoError(t, s.start(1))
-	require.Equal(t, want, s.by[1].Node(1).Placement())
-	s.inSync(5)
-	s.submit(1, testRange, row(1))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newWide(t)
+		s.startAll()
+		s.submit(1, testRange, wideGate{})
+		want := s.by[1].Node(1).Placement()
+		s.end(1)
+		renamed := sitesOf("x", "x", "y", "y", "z", "z", "z", "z", "z", "z", "", "")
+		s.own[1] = renamed
+		require.NoError(t, s.start(1))
+		require.Equal(t, want, s.by[1].Node(1).Placement())
+		s.inSync(5)
+		s.submit(1, testRange, row(1))
 
-	// Node 6 itself comes to another decision; so does one of the five that lost its folder.
-	lost := want.Of(testRange)[0]
-	s.end(lost)
-	s.disks[lost] = nil
-	for _, id := range []geo.NodeID{6, lost} {
-		s.own[id] = renamed
-		require.NoError(t, s.start(id))
-		require.NotEqual(t, want, s.by[id].Node(id).Placement())
-	}
-	s.submit(5, testRange, row(2))
-	for _, id := range []geo.NodeID{6, lost} {
-		n := s.by[id].Node(id)
-		require.Eventually(t, func() bool {
-			reported := 0
-			require.NoError(t, n.Work(t.Context(), func() (error, error) {
-				reported = len(n.Differing())
-				for _, r := range n.Has() {
-					require.Equal(t, membership.Joining, n.Identity(r).Phase, "range %d of node %d", r, id)
-				}
-				return nil, nil
-			}))
-			return reported >= 4
-		}, electionWait, time.Millisecond)
-	}
-	// With the configuration of then it decides again, as then, and is rebuilt.
-	s.end(6)
-	s.end(lost)
-	s.own[lost] = nil
-	require.NoError(t, s.start(lost))
-	s.inSync(5)
-	require.Equal(t, want, s.by[lost].Node(lost).Placement())
+		// Node 6 itself comes to another decision; so does one of the five that lost its folder.
+		lost := want.Of(testRange)[0]
+		s.end(lost)
+		s.disks[lost] = nil
+		for _, id := range []geo.NodeID{6, lost} {
+			s.own[id] = renamed
+			require.NoError(t, s.start(id))
+			require.NotEqual(t, want, s.by[id].Node(id).Placement())
+		}
+		s.submit(5, testRange, row(2))
+		for _, id := range []geo.NodeID{6, lost} {
+			n := s.by[id].Node(id)
+			require.Eventually(t, func() bool {
+				reported := 0
+				require.NoError(t, n.Work(t.Context(), func() (error, error) {
+					reported = len(n.Differing())
+					for _, r := range n.Has() {
+						require.Equal(t, membership.Joining, n.Identity(r).Phase, "range %d of node %d", r, id)
+					}
+					return nil, nil
+				}))
+				return reported >= 4
+			}, electionWait, time.Millisecond)
+		}
+		// With the configuration of then it decides again, as then, and is rebuilt.
+		s.end(6)
+		s.end(lost)
+		s.own[lost] = nil
+		require.NoError(t, s.start(lost))
+		s.inSync(5)
+		require.Equal(t, want, s.by[lost].Node(lost).Placement())
 
-	s.end(lost)
-	s.own[lost] = s.sites[:4]
-	require.ErrorIs(t, s.start(lost), ErrPlacement)
-	s.own[lost] = nil
-	require.NoError(t, s.start(lost))
+		s.end(lost)
+		s.own[lost] = s.sites[:4]
+		require.ErrorIs(t, s.start(lost), ErrPlacement)
+		s.own[lost] = nil
+		require.NoError(t, s.start(lost))
+	})
 }
 
 // Nodes of a new stamp whose configurations have different domains do not begin it: no
 // range that they could disagree about gets a leader. It begins when they agree.
 func TestNodesAgreeOnPlacement(t *testing.T) {
-	s := newWide(t)
-	s.own[5] = sitesOf("f1", "u1", "f1", "u1", "f1", "u1", "f2", "u2", "f3", "u3")
-	s.startAll()
-	require.NotEqual(t, s.by[1].Node(1).Placement(), s.by[5].Node(5).Placement())
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	require.Error(t, s.by[1].Submit(ctx, geo.FirstRange(geo.Catalog), wideGate{}))
-	for _, id := range s.by[5].Node(5).Has() {
-		require.Zero(t, s.by[5].Node(5).Range(id).Leader(), "range %d", id)
-	}
-	s.end(5)
-	s.own[5] = nil
-	require.NoError(t, s.start(5))
-	s.inSync(5)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newWide(t)
+		s.own[5] = sitesOf("f1", "u1", "f1", "u1", "f1", "u1", "f2", "u2", "f3", "u3")
+		s.startAll()
+		require.NotEqual(t, s.by[1].Node(1).Placement(), s.by[5].Node(5).Placement())
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		require.Error(t, s.by[1].Submit(ctx, geo.FirstRange(geo.Catalog), wideGate{}))
+		for _, id := range s.by[5].Node(5).Has() {
+			require.Zero(t, s.by[5].Node(5).Range(id).Leader(), "range %d", id)
+		}
+		s.end(5)
+		s.own[5] = nil
+		require.NoError(t, s.start(5))
+		s.inSync(5)
+	})
 }
 
 // A folder that is older than placements opens with every range on all nodes that the configuration
 // lists then, and with no other nodes later.
 func TestFolderWithoutPlacement(t *testing.T) {
-	s := newWide(t)
-	s.sites = s.sites[:3]
-	s.startAll()
-	s.submit(1, testRange, wideGate{})
-	for _, id := range s.nodes() {
-		s.end(id)
-		require.NoError(t, s.disks[id].Remove("data/"+Name("north", id)+"/"+PlacementFile))
-	}
-	s.startAll()
-	s.submit(2, testRange, row(1))
-	s.inSync(3)
-	s.end(1)
-	s.own[1] = fiveSites()
-	require.NoError(t, s.start(1))
-	s.inSync(3)
-	require.Equal(t, ranges.Everywhere([]geo.NodeID{1, 2, 3}), *s.by[1].Node(1).Placement())
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newWide(t)
+		s.sites = s.sites[:3]
+		s.startAll()
+		s.submit(1, testRange, wideGate{})
+		for _, id := range s.nodes() {
+			s.end(id)
+			require.NoError(t, s.disks[id].Remove("data/"+Name("north", id)+"/"+PlacementFile))
+		}
+		s.startAll()
+		s.submit(2, testRange, row(1))
+		s.inSync(3)
+		s.end(1)
+		s.own[1] = fiveSites()
+		require.NoError(t, s.start(1))
+		s.inSync(3)
+		require.Equal(t, ranges.Everywhere([]geo.NodeID{1, 2, 3}), *s.by[1].Node(1).Placement())
+	})
 }

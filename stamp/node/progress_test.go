@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,9 +24,12 @@ func (c closes) Evaluate(tx *ranges.Tx) error {
 // R13: what a process shows of a range's progress does not go back, nor does it become unknown, when the
 // leader there steps down before the others have applied what it has.
 func TestR13ProgressOutlivesTheLeader(t *testing.T) {
-	for seed := range seeds(8) {
-		progressOutlivesTheLeader(t, seed)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for seed := range seeds(8) {
+			progressOutlivesTheLeader(t, seed)
+		}
+	})
 }
 
 func progressOutlivesTheLeader(t *testing.T, seed uint64) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,50 +69,56 @@ func (s *snapStamp) files(id geo.NodeID, store, suffix string) (paths []string) 
 // A chunk that vanished from a node together with its extent is found missing by the walk over the names,
 // and copied from a peer.
 func TestMissingChunksAreCopied(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
-		eager(o)
-		o.CollectGrace = 30 * time.Millisecond
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSnapStamp(t, memtransport.New(), func(o *Options) {
+			eager(o)
+			o.CollectGrace = 30 * time.Millisecond
+		})
+		refs := s.putChunks(0, 20)
+		id := s.follower()
+		require.NoError(t, s.Stop(id, true))
+		for _, path := range s.files(id, "extents", ".ext") {
+			require.NoError(t, s.fss[id].Remove(path))
+		}
+		s.start(id)
+		require.Eventually(t, func() bool { return intact(s.Node(id), refs) }, electionWait, time.Millisecond)
 	})
-	refs := s.putChunks(0, 20)
-	id := s.follower()
-	require.NoError(t, s.Stop(id, true))
-	for _, path := range s.files(id, "extents", ".ext") {
-		require.NoError(t, s.fss[id].Remove(path))
-	}
-	s.start(id)
-	require.Eventually(t, func() bool { return intact(s.Node(id), refs) }, electionWait, time.Millisecond)
 }
 
 // A damaged store stays in service while another replica is away: setting it aside would
 // cost the range its quorum. It goes when the others are whole again.
 func TestDamagedStoreWaitsForOthers(t *testing.T) {
-	var seen events
-	s := newSnapStamp(t, memtransport.New(), func(o *Options) {
-		eager(o)
-		o.OnEvent = seen.takeAll
-	})
-	s.write(0, 60, "a")
-	s.dropLog(5)
-	id := s.follower()
-	other := 6 - id - s.leader()
-	require.NoError(t, s.Stop(other, false))
-	n := s.Node(id)
-	require.Eventually(t, func() bool {
-		s.write(60, 61, "b")
-		silent := false
-		err := n.Work(t.Context(), func() (refusal, failure error) {
-			silent = n.Silent(other)
-			return nil, nil
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var seen events
+		s := newSnapStamp(t, memtransport.New(), func(o *Options) {
+			eager(o)
+			o.OnEvent = seen.takeAll
 		})
-		return err == nil && silent
-	}, electionWait, 10*time.Millisecond)
-	n.Quarantine("state", errors.New("a test says so"))
-	at := s.Leader(testRange).Machine.AppliedState().Index
-	s.write(61, 80, "c")
-	require.Greater(t, s.Leader(testRange).Machine.AppliedState().Index, at)
-	require.Same(t, n, s.Node(id))
-	require.NoError(t, n.Failed())
-	s.start(other)
-	require.Eventually(t, func() bool { return seen.has(NodeRestarted, 0) }, 3*electionWait, time.Millisecond)
-	s.same()
+		s.write(0, 60, "a")
+		s.dropLog(5)
+		id := s.follower()
+		other := 6 - id - s.leader()
+		require.NoError(t, s.Stop(other, false))
+		n := s.Node(id)
+		require.Eventually(t, func() bool {
+			s.write(60, 61, "b")
+			silent := false
+			err := n.Work(t.Context(), func() (refusal, failure error) {
+				silent = n.Silent(other)
+				return nil, nil
+			})
+			return err == nil && silent
+		}, electionWait, 10*time.Millisecond)
+		n.Quarantine("state", errors.New("a test says so"))
+		at := s.Leader(testRange).Machine.AppliedState().Index
+		s.write(61, 80, "c")
+		require.Greater(t, s.Leader(testRange).Machine.AppliedState().Index, at)
+		require.Same(t, n, s.Node(id))
+		require.NoError(t, n.Failed())
+		s.start(other)
+		require.Eventually(t, func() bool { return seen.has(NodeRestarted, 0) }, 3*electionWait, time.Millisecond)
+		s.same()
+	})
 }

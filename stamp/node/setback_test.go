@@ -3,6 +3,7 @@ package node_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -91,19 +92,22 @@ func (s *snapStamp) requireRecovers() {
 // R4: the disks of two of three nodes are set back while all are stopped. The third remembers what they had, so they are lost
 // before they vote: the range has no quorum, and an operator re-forms it from the third.
 func TestR4TwoOfThreeSetBack(t *testing.T) {
-	s, old := newSetBack(t)
-	s.remembers(3, 1, 2)
-	s.stopAll()
-	for _, id := range s.Nodes() {
-		if fs := old[id]; fs != nil {
-			s.fss[id] = fs
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, old := newSetBack(t)
+		s.remembers(3, 1, 2)
+		s.stopAll()
+		for _, id := range s.Nodes() {
+			if fs := old[id]; fs != nil {
+				s.fss[id] = fs
+			}
+			s.start(id)
 		}
-		s.start(id)
-	}
-	s.requireLost(1, 2)
-	require.NoError(t, s.lost(3))
-	require.Zero(t, s.leader())
-	s.requireRecovers()
+		s.requireLost(1, 2)
+		require.NoError(t, s.lost(3))
+		require.Zero(t, s.leader())
+		s.requireRecovers()
+	})
 }
 
 // R4: where nobody remembers, as after the upgrade from a version without marks, two nodes that were set back elect one of
@@ -132,59 +136,65 @@ func TestR4LeaderWithoutCommitted(t *testing.T) {
 // R4: one node of three is set back while all are stopped, and another one is behind. Together they would be a quorum that
 // has forgotten what was acknowledged. The third remembers, so the first does not vote, and is rebuilt under a new id.
 func TestR4OneOfThreeSetBack(t *testing.T) {
-	s, old := newSetBack(t)
-	s.same()
-	require.NoError(t, s.Stop(2, false))
-	s.write(40, 60, "a")
-	last, err := s.Node(1).Log(testRange).LastIndex()
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Node(3).Remembered(testRange, 1) >= last }, electionWait, time.Millisecond)
-	require.NoError(t, s.Stop(1, false))
-	require.NoError(t, s.Stop(3, false))
-	s.fss[1] = old[1]
-	for _, id := range s.Nodes() {
-		s.start(id)
-	}
-	s.same()
-	s.requireRows(0, 60, "a")
-	require.Greater(t, s.replicaOf(1), geo.ReplicaID(3))
-	require.EqualValues(t, 2, s.replicaOf(2))
-	require.EqualValues(t, 3, s.replicaOf(3))
-	_, err = s.Recover(t.Context(), testRange, false, nil)
-	require.ErrorIs(t, err, membership.ErrQuorum)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, old := newSetBack(t)
+		s.same()
+		require.NoError(t, s.Stop(2, false))
+		s.write(40, 60, "a")
+		last, err := s.Node(1).Log(testRange).LastIndex()
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return s.Node(3).Remembered(testRange, 1) >= last }, electionWait, time.Millisecond)
+		require.NoError(t, s.Stop(1, false))
+		require.NoError(t, s.Stop(3, false))
+		s.fss[1] = old[1]
+		for _, id := range s.Nodes() {
+			s.start(id)
+		}
+		s.same()
+		s.requireRows(0, 60, "a")
+		require.Greater(t, s.replicaOf(1), geo.ReplicaID(3))
+		require.EqualValues(t, 2, s.replicaOf(2))
+		require.EqualValues(t, 3, s.replicaOf(3))
+		_, err = s.Recover(t.Context(), testRange, false, nil)
+		require.ErrorIs(t, err, membership.ErrQuorum)
+	})
 }
 
 // R4: a node is rebuilt, and its disk is later set back to before that, alone or with another one. Its log and identity fit
 // each other, and nobody remembers a mark of its former replica. The others know the later one, so it is lost, under the id
 // of the later one: it is rebuilt under an id that is above both, or the range waits for an operator, who can recover it.
 func TestR4SetBackToBeforeARebuild(t *testing.T) {
+	t.Parallel()
 	for _, back := range [][]geo.NodeID{{2}, {1, 2}} {
 		t.Run(fmt.Sprint(back), func(t *testing.T) {
-			s, old := newSetBack(t)
-			require.NoError(t, s.Stop(2, false))
-			s.fss[2] = vfs.NewCrashableMem()
-			s.start(2)
-			require.Eventually(t, func() bool { return s.replicaOf(2) > 3 }, electionWait, time.Millisecond)
-			later := s.replicaOf(2)
-			s.remembers(3, back...)
-			s.stopAll()
-			for _, id := range back {
-				s.fss[id] = old[id]
-			}
-			for _, id := range s.Nodes() {
-				s.start(id)
-			}
-			if len(back) == 1 {
-				require.Eventually(t, func() bool { return s.replicaOf(2) > later }, electionWait, time.Millisecond)
-				s.same()
-				s.requireRows(0, 40, "a")
-				return
-			}
-			s.requireLost(1, 2)
-			require.Equal(t, later, s.Node(2).Identity(testRange).Replica, "the id that it may have taken part under")
-			require.NoError(t, s.lost(3))
-			require.Zero(t, s.leader())
-			s.requireRecovers()
+			synctest.Test(t, func(t *testing.T) {
+				s, old := newSetBack(t)
+				require.NoError(t, s.Stop(2, false))
+				s.fss[2] = vfs.NewCrashableMem()
+				s.start(2)
+				require.Eventually(t, func() bool { return s.replicaOf(2) > 3 }, electionWait, time.Millisecond)
+				later := s.replicaOf(2)
+				s.remembers(3, back...)
+				s.stopAll()
+				for _, id := range back {
+					s.fss[id] = old[id]
+				}
+				for _, id := range s.Nodes() {
+					s.start(id)
+				}
+				if len(back) == 1 {
+					require.Eventually(t, func() bool { return s.replicaOf(2) > later }, electionWait, time.Millisecond)
+					s.same()
+					s.requireRows(0, 40, "a")
+					return
+				}
+				s.requireLost(1, 2)
+				require.Equal(t, later, s.Node(2).Identity(testRange).Replica, "the id that it may have taken part under")
+				require.NoError(t, s.lost(3))
+				require.Zero(t, s.leader())
+				s.requireRecovers()
+			})
 		})
 	}
 }
@@ -192,27 +202,30 @@ func TestR4SetBackToBeforeARebuild(t *testing.T) {
 // A stamp is made again in folders that were emptied, but for what the nodes remember of their peers. No replica of it is
 // lost by marks of the former one, whose ids were the same.
 func TestR4MarksOfAFormerStamp(t *testing.T) {
-	s, _ := newSetBack(t)
-	for _, id := range s.Nodes() {
-		s.remembers(id, 1+id%3)
-	}
-	s.stopAll()
-	for _, id := range s.Nodes() {
-		fs, dir := s.fss[id], fmt.Sprintf("data/north-%d", id)
-		names, err := fs.List(dir)
-		require.NoError(t, err)
-		require.Contains(t, names, MarksFile)
-		for _, name := range names {
-			if name != MarksFile {
-				require.NoError(t, fs.RemoveAll(fs.PathJoin(dir, name)))
-			}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := newSetBack(t)
+		for _, id := range s.Nodes() {
+			s.remembers(id, 1+id%3)
 		}
-		s.start(id)
-	}
-	require.Eventually(t, func() bool { return s.leader() != 0 }, electionWait, time.Millisecond)
-	s.write(0, 1, "b")
-	for _, id := range s.Nodes() {
-		require.NoError(t, s.lost(id))
-		require.Equal(t, geo.ReplicaID(id), s.replicaOf(id))
-	}
+		s.stopAll()
+		for _, id := range s.Nodes() {
+			fs, dir := s.fss[id], fmt.Sprintf("data/north-%d", id)
+			names, err := fs.List(dir)
+			require.NoError(t, err)
+			require.Contains(t, names, MarksFile)
+			for _, name := range names {
+				if name != MarksFile {
+					require.NoError(t, fs.RemoveAll(fs.PathJoin(dir, name)))
+				}
+			}
+			s.start(id)
+		}
+		require.Eventually(t, func() bool { return s.leader() != 0 }, electionWait, time.Millisecond)
+		s.write(0, 1, "b")
+		for _, id := range s.Nodes() {
+			require.NoError(t, s.lost(id))
+			require.Equal(t, geo.ReplicaID(id), s.replicaOf(id))
+		}
+	})
 }

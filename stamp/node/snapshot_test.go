@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -50,7 +51,7 @@ func newSnapStamp(t *testing.T, transport Transport, change func(*Options)) *sna
 	t.Helper()
 	s := &snapStamp{t: t, fss: map[geo.NodeID]vfs.FS{}}
 	o := Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: transport,
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: new(clock.Runtime), Transport: transport,
 		Tick: 10 * time.Millisecond, ElectionTicks: 30, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		InSyncTimeout: 100 * time.Millisecond, LogBytesMax: logBytes, RowChunks: chunkRow, FlushEntries: 50,
 		State: state.Options{LogSegmentBytes: 256 << 10}, // A file system in memory keeps what a crash would undo.
@@ -363,32 +364,35 @@ func requireNothingStaged(t *testing.T, s *snapStamp, id geo.NodeID) {
 // R3: a replica that gets a snapshot does not count before it has the payload that the state names. While
 // no peer returns the payload, its applied index stays and it is not in sync. With the payload it is.
 func TestSnapshotWaitsForPayload(t *testing.T) {
-	transport := &stingy{Transport: memtransport.New()}
-	s := newSnapStamp(t, transport, nil)
-	away := s.follower()
-	s.write(0, 5, "a")
-	require.NoError(t, s.Stop(away, true))
-	var refs []extent.Ref
-	for i := range 20 {
-		data := []byte(fmt.Sprintf("payload %d", i))
-		ref := extent.NewRef(extent.ChunkID{byte(i + 1)}, data)
-		require.NoError(t, s.PutChunk(context.Background(), ref, data))
-		s.submit(putChunk{i, ref})
-		refs = append(refs, ref)
-	}
-	at := s.Leader(testRange).Machine.AppliedState().Index
-	s.write(0, 100, "b")
-	s.dropLog(at)
-	transport.refuse.Store(true)
-	s.start(away)
-	require.Eventually(t, func() bool { return transport.refused.Load() > 2 }, 3*electionWait, time.Millisecond)
-	require.Less(t, s.Node(away).Range(testRange).Machine.AppliedState().Index, at)
-	require.Less(t, s.Leader(testRange).InSync(), 3)
-	transport.refuse.Store(false)
-	s.same()
-	for _, ref := range refs {
-		require.True(t, s.Node(away).Extents().Durable(ref.ID))
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport := &stingy{Transport: memtransport.New()}
+		s := newSnapStamp(t, transport, nil)
+		away := s.follower()
+		s.write(0, 5, "a")
+		require.NoError(t, s.Stop(away, true))
+		var refs []extent.Ref
+		for i := range 20 {
+			data := []byte(fmt.Sprintf("payload %d", i))
+			ref := extent.NewRef(extent.ChunkID{byte(i + 1)}, data)
+			require.NoError(t, s.PutChunk(context.Background(), ref, data))
+			s.submit(putChunk{i, ref})
+			refs = append(refs, ref)
+		}
+		at := s.Leader(testRange).Machine.AppliedState().Index
+		s.write(0, 100, "b")
+		s.dropLog(at)
+		transport.refuse.Store(true)
+		s.start(away)
+		require.Eventually(t, func() bool { return transport.refused.Load() > 2 }, 3*electionWait, time.Millisecond)
+		require.Less(t, s.Node(away).Range(testRange).Machine.AppliedState().Index, at)
+		require.Less(t, s.Leader(testRange).InSync(), 3)
+		transport.refuse.Store(false)
+		s.same()
+		for _, ref := range refs {
+			require.True(t, s.Node(away).Extents().Durable(ref.ID))
+		}
+	})
 }
 
 // stingy is a transport whose peers return no chunks while refuse is set.
@@ -409,22 +413,25 @@ func (t *stingy) Peer(from, to geo.NodeID) ChunkPeer {
 // R9: while a snapshot is on its way its sender drops nothing, though only the view of its state may name a chunk that the
 // peer has still to fetch: here rounds find no names at all. Afterwards the collection goes on.
 func TestR9SnapshotPinsPayload(t *testing.T) {
-	transport := &collecting{Transport: memtransport.New(), t: t}
-	s := newSnapStamp(t, transport, nil)
-	away := s.follower()
-	s.write(0, 5, "a")
-	require.NoError(t, s.Stop(away, true))
-	refs := s.putChunks(0, 5)
-	at := s.Leader(testRange).Machine.AppliedState().Index
-	s.write(10, 110, "b")
-	s.dropLog(at)
-	transport.s.Store(s)
-	s.start(away)
-	s.same()
-	require.True(t, intact(s.Node(away), refs))
-	require.NotZero(t, transport.sender.Load())
-	sender := s.Node(geo.NodeID(transport.sender.Load())).Extents()
-	require.Eventually(t, func() bool { return sender.Stats().Releases > 0 }, electionWait, time.Millisecond)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport := &collecting{Transport: memtransport.New(), t: t}
+		s := newSnapStamp(t, transport, nil)
+		away := s.follower()
+		s.write(0, 5, "a")
+		require.NoError(t, s.Stop(away, true))
+		refs := s.putChunks(0, 5)
+		at := s.Leader(testRange).Machine.AppliedState().Index
+		s.write(10, 110, "b")
+		s.dropLog(at)
+		transport.s.Store(s)
+		s.start(away)
+		s.same()
+		require.True(t, intact(s.Node(away), refs))
+		require.NotZero(t, transport.sender.Load())
+		sender := s.Node(geo.NodeID(transport.sender.Load())).Extents()
+		require.Eventually(t, func() bool { return sender.Stats().Releases > 0 }, electionWait, time.Millisecond)
+	})
 }
 
 // collecting is a transport under which the sender of a snapshot collects when the first chunk is fetched from it.
@@ -468,19 +475,22 @@ func (p collectingPeer) ReadChunk(ref extent.Ref, off int64, b []byte) (int, err
 
 // A transfer that is cut anywhere starts again and succeeds; the cut ones leave nothing behind.
 func TestInterruptedSnapshot(t *testing.T) {
-	transport := &cutting{Transport: memtransport.New()}
-	s := newSnapStamp(t, transport, nil)
-	away := s.follower()
-	require.NoError(t, s.Stop(away, true))
-	s.write(0, 60, "a")
-	at := s.Leader(testRange).Machine.AppliedState().Index
-	s.write(0, 60, "b")
-	s.dropLog(at)
-	transport.cuts.Store(3)
-	s.start(away)
-	s.same()
-	require.LessOrEqual(t, transport.cuts.Load(), int64(0), "cuts that never came")
-	requireNothingStaged(t, s, away)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		transport := &cutting{Transport: memtransport.New()}
+		s := newSnapStamp(t, transport, nil)
+		away := s.follower()
+		require.NoError(t, s.Stop(away, true))
+		s.write(0, 60, "a")
+		at := s.Leader(testRange).Machine.AppliedState().Index
+		s.write(0, 60, "b")
+		s.dropLog(at)
+		transport.cuts.Store(3)
+		s.start(away)
+		s.same()
+		require.LessOrEqual(t, transport.cuts.Load(), int64(0), "cuts that never came")
+		requireNothingStaged(t, s, away)
+	})
 }
 
 // cutting is a transport that ends the first streams: before their first fragment, after
@@ -526,44 +536,47 @@ func (s *cutStream) Finish(ctx context.Context, progressed func()) error {
 // A crash at any sync of a node that installs a snapshot leaves the old replica or the
 // new one: it opens, is not lost, has no leftovers, and catches up to the leader's bytes.
 func TestCrashWhileInstalling(t *testing.T) {
-	s := newSnapStamp(t, memtransport.New(), nil)
-	s.write(0, 20, "a")
-	away := s.follower()
-	require.NoError(t, s.Stop(away, false))
-	s.write(0, 60, "b")
-	at := s.Leader(testRange).Machine.AppliedState().Index
-	s.write(0, 60, "c")
-	s.dropLog(at)
-	mem := s.fss[away].(*vfs.MemFS)
-	rec := &recordingFS{FS: mem, mem: mem}
-	s.fss[away] = rec
-	s.start(away)
-	s.same()
-	require.NoError(t, s.Stop(away, false))
-	clones := rec.take()
-	require.Greater(t, len(clones), 10)
-	old, newer := 0, 0
-	rng := rand.New(rand.NewPCG(1, 1))
-	for len(clones) > 0 {
-		i := rng.IntN(len(clones))
-		clone := clones[i]
-		clones = append(clones[:i], clones[i+1:]...)
-		if !testing.Short() || rng.IntN(4) == 0 {
-			if openCrashed(t, s, away, clone) >= at {
-				newer++
-			} else {
-				old++
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSnapStamp(t, memtransport.New(), nil)
+		s.write(0, 20, "a")
+		away := s.follower()
+		require.NoError(t, s.Stop(away, false))
+		s.write(0, 60, "b")
+		at := s.Leader(testRange).Machine.AppliedState().Index
+		s.write(0, 60, "c")
+		s.dropLog(at)
+		mem := s.fss[away].(*vfs.MemFS)
+		rec := &recordingFS{FS: mem, mem: mem}
+		s.fss[away] = rec
+		s.start(away)
+		s.same()
+		require.NoError(t, s.Stop(away, false))
+		clones := rec.take()
+		require.Greater(t, len(clones), 10)
+		old, newer := 0, 0
+		rng := rand.New(rand.NewPCG(1, 1))
+		for len(clones) > 0 {
+			i := rng.IntN(len(clones))
+			clone := clones[i]
+			clones = append(clones[:i], clones[i+1:]...)
+			if !testing.Short() || rng.IntN(4) == 0 {
+				if openCrashed(t, s, away, clone) >= at {
+					newer++
+				} else {
+					old++
+				}
 			}
 		}
-	}
-	t.Logf("crashes before the ingest %d, after it %d", old, newer)
-	if !testing.Short() {
-		require.Positive(t, old)
-		require.Positive(t, newer)
-	}
-	s.fss[away] = mem
-	s.start(away)
-	s.same()
+		t.Logf("crashes before the ingest %d, after it %d", old, newer)
+		if !testing.Short() {
+			require.Positive(t, old)
+			require.Positive(t, newer)
+		}
+		s.fss[away] = mem
+		s.start(away)
+		s.same()
+	})
 }
 
 // openCrashed opens a node alone on a crashed disk and returns where it stands.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -65,7 +66,7 @@ func partition(i int) keys.Partition {
 func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS, changes ...func(*Options)) *stamp.Stamp {
 	t.Helper()
 	s := stamp.New(Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: new(clock.Runtime), Transport: memtransport.New(),
 		State: state.Options{LogSegmentBytes: 1 << 20},
 		Tick:  10 * time.Millisecond, ElectionTicks: 100, Seed: 1, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, append(changes, func(o *Options) { o.State.FS = fs(o.ID) })...)
@@ -82,19 +83,22 @@ func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS, changes ...func(*Option
 // unsynced data of every in-sync replica leaves the write on all three disks: each
 // node's folder is cloned at that moment, opened alone, its log replayed, and read.
 func TestAcknowledgedWriteSurvivesOnEveryReplica(t *testing.T) {
-	mem := map[geo.NodeID]*vfs.MemFS{}
-	s := testStamp(t, func(id geo.NodeID) vfs.FS {
-		mem[id] = vfs.NewCrashableMem()
-		return mem[id]
-	}, func(o *Options) { o.InSyncTimeout = time.Hour }) // All three stay in sync, however slow one is.
-	for i := range 20 {
-		cmd := &put{p: partition(i), value: fmt.Sprintf("v%d", i)}
-		require.NoError(t, s.Submit(context.Background(), testRange, cmd))
-		for id, fs := range mem {
-			clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rand.New(rand.NewPCG(1, 2))})
-			requireInLog(t, clone, id, cmd)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		mem := map[geo.NodeID]*vfs.MemFS{}
+		s := testStamp(t, func(id geo.NodeID) vfs.FS {
+			mem[id] = vfs.NewCrashableMem()
+			return mem[id]
+		}, func(o *Options) { o.InSyncTimeout = time.Hour }) // All three stay in sync, however slow one is.
+		for i := range 20 {
+			cmd := &put{p: partition(i), value: fmt.Sprintf("v%d", i)}
+			require.NoError(t, s.Submit(context.Background(), testRange, cmd))
+			for id, fs := range mem {
+				clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rand.New(rand.NewPCG(1, 2))})
+				requireInLog(t, clone, id, cmd)
+			}
 		}
-	}
+	})
 }
 
 // requireInLog opens the clone of one node's folder and finds cmd's record in the
@@ -135,52 +139,55 @@ func requireInLog(t *testing.T, fs vfs.FS, id geo.NodeID, cmd *put) {
 // Writes of many clients are evaluated in groups, every one is acknowledged, commit
 // times differ, and all are read back; a stopped node leaves two in sync and rejoins.
 func TestStampServesThroughNodeStop(t *testing.T) {
-	fss := map[geo.NodeID]vfs.FS{1: vfs.NewMem(), 2: vfs.NewMem(), 3: vfs.NewMem()}
-	s := testStamp(t, func(id geo.NodeID) vfs.FS { return fss[id] })
-	write := func(from, to int) {
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		seen := map[geo.Timestamp]bool{}
-		for i := from; i < to; i++ {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				cmd := &put{p: partition(i), value: "x"}
-				if err := s.Submit(context.Background(), testRange, cmd); err != nil {
-					t.Errorf("write %d: %v", i, err)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if seen[cmd.at] {
-					t.Errorf("commit time %s given twice", cmd.at)
-				}
-				seen[cmd.at] = true
-			}()
-		}
-		wg.Wait()
-	}
-	write(0, 300)
-	var follower geo.NodeID
-	for _, id := range s.Nodes() {
-		if !s.Node(id).Range(testRange).Leading() {
-			follower = id
-		}
-	}
-	require.NoError(t, s.Stop(follower, false))
-	write(300, 400)
-	require.Equal(t, 2, s.Leader(testRange).InSync())
-	require.NoError(t, s.Start(follower))
-	require.Eventually(t, func() bool {
-		r := s.Leader(testRange)
-		return r != nil && r.InSync() == 3
-	}, 10*time.Second, 5*time.Millisecond)
-	for i := range 400 {
-		require.NoError(t, s.Read(context.Background(), testRange, func(st ranges.State) error {
-			v, ok, err := st.Get(append(partition(i).Append(nil), 'r'))
-			if !ok || string(v) != "x" {
-				return errors.Join(err, fmt.Errorf("key %d is missing", i))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fss := map[geo.NodeID]vfs.FS{1: vfs.NewMem(), 2: vfs.NewMem(), 3: vfs.NewMem()}
+		s := testStamp(t, func(id geo.NodeID) vfs.FS { return fss[id] })
+		write := func(from, to int) {
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			seen := map[geo.Timestamp]bool{}
+			for i := from; i < to; i++ {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					cmd := &put{p: partition(i), value: "x"}
+					if err := s.Submit(context.Background(), testRange, cmd); err != nil {
+						t.Errorf("write %d: %v", i, err)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if seen[cmd.at] {
+						t.Errorf("commit time %s given twice", cmd.at)
+					}
+					seen[cmd.at] = true
+				}()
 			}
-			return err
-		}))
-	}
+			wg.Wait()
+		}
+		write(0, 300)
+		var follower geo.NodeID
+		for _, id := range s.Nodes() {
+			if !s.Node(id).Range(testRange).Leading() {
+				follower = id
+			}
+		}
+		require.NoError(t, s.Stop(follower, false))
+		write(300, 400)
+		require.Equal(t, 2, s.Leader(testRange).InSync())
+		require.NoError(t, s.Start(follower))
+		require.Eventually(t, func() bool {
+			r := s.Leader(testRange)
+			return r != nil && r.InSync() == 3
+		}, 10*time.Second, 5*time.Millisecond)
+		for i := range 400 {
+			require.NoError(t, s.Read(context.Background(), testRange, func(st ranges.State) error {
+				v, ok, err := st.Get(append(partition(i).Append(nil), 'r'))
+				if !ok || string(v) != "x" {
+					return errors.Join(err, fmt.Errorf("key %d is missing", i))
+				}
+				return err
+			}))
+		}
+	})
 }

@@ -28,10 +28,10 @@ import (
 // It closes no range by time, and ends with the test.
 func New(t testing.TB, l geo.Location, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
-	return NewAt(t, clock.System{}, l, services...)
+	return NewAt(t, new(clock.Runtime), l, services...)
 }
 
-// NewAt is New with a clock, the same for all nodes. Its monotonic time must be the machine's.
+// NewAt is New with a clock, the same for all nodes. Its monotonic time must be the runtime's, as timers are.
 func NewAt(t testing.TB, c clock.Clock, l geo.Location, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
 	return NewOn(t, state.Options{FS: vfs.NewMem()}, c, l, services...)
