@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
@@ -30,10 +31,12 @@ import (
 func TestApply(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/apply", func(t *testing.T, path string) {
-		r := &rig{t: t, clock: &clock.Shifted{}, began: time.Now(), hashes: map[string]geo.Hash{}}
-		r.stamp = stamptest.NewAt(t, r.clock, "south", geo.Catalog, geo.Table)
-		r.applier = NewApplier(r.stamp, route.First())
-		datadriven.RunTest(t, path, r.run)
+		synctest.Test(t, func(t *testing.T) {
+			r := &rig{t: t, clock: &clock.Shifted{}, began: time.Now(), hashes: map[string]geo.Hash{}}
+			r.stamp = stamptest.NewAt(t, r.clock, "south", geo.Catalog, geo.Table)
+			r.applier = NewApplier(r.stamp, route.First())
+			datadriven.RunTest(t, path, r.run)
+		})
 	})
 }
 

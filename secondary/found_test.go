@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,7 +27,9 @@ func TestR16FoundIsKeptInParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")
 	}
-	foundInParts(t, 14, 1<<20, 5)
+	synctest.Test(t, func(t *testing.T) {
+		foundInParts(t, 14, 1<<20, 5)
+	})
 }
 
 // R16: what a row costs in the entry besides its bytes counts too: very many small ones are also too much for one.
@@ -35,7 +38,9 @@ func TestR16FoundOfSmallRowsIsKeptInParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")
 	}
-	foundInParts(t, 12_000, 1, foundBytesMax/foundRowBytes+1)
+	synctest.Test(t, func(t *testing.T) {
+		foundInParts(t, 12_000, 1, foundBytesMax/foundRowBytes+1)
+	})
 }
 
 // foundInParts has rows deleted of so many bytes, of which one group keeps most at most.

@@ -3,6 +3,7 @@ package secondary
 import (
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,68 +21,70 @@ import (
 // catalog that is rewound is left out.
 func TestR22RecordWaitsForTheCatalogToBeRewound(t *testing.T) {
 	t.Parallel()
-	s := stamptest.New(t, "south", geo.Catalog, geo.Table)
-	cat, id := geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table)
-	applier := NewApplier(s, route.First())
-	epoch := geo.Epoch{Number: 2, Location: "north"}
-	for _, r := range []geo.RangeID{cat, id} {
-		stamptest.Submit(t, s, r, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: epoch, Role: change.RoleSecondary, Open: true}})
-	}
-	of := catalog.Container{Version: 1, Name: "t", Epoch: 1, Created: 10, Modified: 10}
-	set := func(p keys.Partition, row, value []byte) {
-		t.Helper()
-		stamptest.Submit(t, s, cat, stamptest.Change{Partition: p, Record: change.Record{Ops: []change.Op{{Row: row, Value: value}}}})
-	}
-	claims := func(rewound bool) {
-		t.Helper()
-		c := change.LostClaim{Number: epoch.Number, Location: epoch.Location, Rewound: rewound}
-		set(keys.LostClaims(geo.Catalog, "acct"), keys.ClaimRow(epoch), change.AppendLostClaim(nil, c))
-	}
-	stored := func(deleted geo.Timestamp) {
-		t.Helper()
-		of.Deleted = deleted
-		v, err := json.Marshal(of)
-		require.NoError(t, err)
-		set(catalog.ContainerPartition(geo.Table, "acct", "t"), nil, v)
-	}
-	p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Generation: of.Generation(), Object: "p"}
-	prev := geo.Head{}
-	take := func(n geo.Seq) *receive.Record {
-		t.Helper()
-		rec := change.Record{
-			Epoch: epoch, Range: id, Lane: p.Lane(), Service: geo.Table, Account: "acct", Seq: n, Prev: prev.Hash,
-			CommitTime: geo.Timestamp(100 * n), Partition: p.Append(nil), Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}},
+	synctest.Test(t, func(t *testing.T) {
+		s := stamptest.New(t, "south", geo.Catalog, geo.Table)
+		cat, id := geo.FirstRange(geo.Catalog), geo.FirstRange(geo.Table)
+		applier := NewApplier(s, route.First())
+		epoch := geo.Epoch{Number: 2, Location: "north"}
+		for _, r := range []geo.RangeID{cat, id} {
+			stamptest.Submit(t, s, r, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: epoch, Role: change.RoleSecondary, Open: true}})
 		}
-		encoded, err := change.AppendRecord(nil, &rec)
-		require.NoError(t, err)
-		b := &receive.Batch{Source: geo.SourceRange{Origin: "north", Range: id}, Records: []*receive.Record{{Record: rec, Bytes: encoded}}}
-		submit(t, func(done func(error)) { applier.Apply(b, done) })
-		if b.Records[0].Outcome == receive.Applied {
-			prev = geo.Head{Seq: n, Hash: change.HashOf(encoded)}
+		of := catalog.Container{Version: 1, Name: "t", Epoch: 1, Created: 10, Modified: 10}
+		set := func(p keys.Partition, row, value []byte) {
+			t.Helper()
+			stamptest.Submit(t, s, cat, stamptest.Change{Partition: p, Record: change.Record{Ops: []change.Op{{Row: row, Value: value}}}})
 		}
-		return b.Records[0]
-	}
-	has := func() bool {
-		t.Helper()
-		_, ok, err := s.Leader(id).State().Get(append(p.Append(nil), 'r'))
-		require.NoError(t, err)
-		return ok
-	}
+		claims := func(rewound bool) {
+			t.Helper()
+			c := change.LostClaim{Number: epoch.Number, Location: epoch.Location, Rewound: rewound}
+			set(keys.LostClaims(geo.Catalog, "acct"), keys.ClaimRow(epoch), change.AppendLostClaim(nil, c))
+		}
+		stored := func(deleted geo.Timestamp) {
+			t.Helper()
+			of.Deleted = deleted
+			v, err := json.Marshal(of)
+			require.NoError(t, err)
+			set(catalog.ContainerPartition(geo.Table, "acct", "t"), nil, v)
+		}
+		p := keys.Partition{Service: geo.Table, Account: "acct", Container: "t", Generation: of.Generation(), Object: "p"}
+		prev := geo.Head{}
+		take := func(n geo.Seq) *receive.Record {
+			t.Helper()
+			rec := change.Record{
+				Epoch: epoch, Range: id, Lane: p.Lane(), Service: geo.Table, Account: "acct", Seq: n, Prev: prev.Hash,
+				CommitTime: geo.Timestamp(100 * n), Partition: p.Append(nil), Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}},
+			}
+			encoded, err := change.AppendRecord(nil, &rec)
+			require.NoError(t, err)
+			b := &receive.Batch{Source: geo.SourceRange{Origin: "north", Range: id}, Records: []*receive.Record{{Record: rec, Bytes: encoded}}}
+			submit(t, func(done func(error)) { applier.Apply(b, done) })
+			if b.Records[0].Outcome == receive.Applied {
+				prev = geo.Head{Seq: n, Hash: change.HashOf(encoded)}
+			}
+			return b.Records[0]
+		}
+		has := func() bool {
+			t.Helper()
+			_, ok, err := s.Leader(id).State().Get(append(p.Append(nil), 'r'))
+			require.NoError(t, err)
+			return ok
+		}
 
-	stored(50) // Its deletion was lost.
-	claims(false)
-	got := take(1)
-	require.Equal(t, receive.Wait, got.Outcome)
-	require.Equal(t, receive.WaitsForGeneration, got.For)
-	stored(0)
-	claims(true)
-	require.Equal(t, receive.Applied, take(1).Outcome)
-	require.True(t, has())
+		stored(50) // Its deletion was lost.
+		claims(false)
+		got := take(1)
+		require.Equal(t, receive.Wait, got.Outcome)
+		require.Equal(t, receive.WaitsForGeneration, got.For)
+		stored(0)
+		claims(true)
+		require.Equal(t, receive.Applied, take(1).Outcome)
+		require.True(t, has())
 
-	stored(150) // The present primary has deleted it since.
-	stamptest.Submit(t, s, id, stamptest.Change{Partition: p, Record: change.Record{Ops: []change.Op{{Row: []byte("r"), Delete: true}}}})
-	require.Equal(t, receive.Applied, take(2).Outcome)
-	require.False(t, has(), "it is left out")
+		stored(150) // The present primary has deleted it since.
+		stamptest.Submit(t, s, id, stamptest.Change{Partition: p, Record: change.Record{Ops: []change.Op{{Row: []byte("r"), Delete: true}}}})
+		require.Equal(t, receive.Applied, take(2).Outcome)
+		require.False(t, has(), "it is left out")
+	})
 }
 
 // goesOn is a replica of the catalog that is rewound between two looks at it.

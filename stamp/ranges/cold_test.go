@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -171,6 +172,7 @@ func TestRehearsalChangesNothing(t *testing.T) {
 // Which commands are rehearsed before they are queued: those that may be, at all times or while rows are cold, or once they
 // were given back, which happens once.
 func TestWhatIsRehearsed(t *testing.T) {
+	t.Parallel()
 	for name, x := range map[string]struct {
 		cold, may, always bool
 		// rehearsed: once before it was queued; returns: it may be given back.
@@ -184,41 +186,43 @@ func TestWhatIsRehearsed(t *testing.T) {
 		"one that must, once, if cold": {may: true, always: true, cold: true, rehearsed: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newColdRange(t)
-			if x.cold {
-				c.foundCold()
-			}
-			cmd := &may{takes: takes{c: c}, always: x.always}
-			result := make(chan error, 1)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			go func() {
-				if x.may {
-					result <- c.Do(ctx, cmd)
-				} else {
-					result <- c.Do(ctx, &cmd.takes)
+			synctest.Test(t, func(t *testing.T) {
+				c := newColdRange(t)
+				if x.cold {
+					c.foundCold()
 				}
-			}()
-			next := func() *waiter {
-				require.Eventually(t, func() bool { return c.Queued() == 1 }, time.Minute, time.Millisecond)
-				return c.takeQueue(false)[0]
-			}
-			w := next()
-			require.Equal(t, x.rehearsed, cmd.evaluated)
-			require.Equal(t, x.returns, w.returns)
-			if x.returns {
-				w.done(errRehearse)
-				w = next()
-				require.Equal(t, 1, cmd.evaluated)
-				require.False(t, w.returns)
-			}
-			w.done(kv.ErrBusy)
-			require.ErrorIs(t, <-result, kv.ErrBusy)
+				cmd := &may{takes: takes{c: c}, always: x.always}
+				result := make(chan error, 1)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() {
+					if x.may {
+						result <- c.Do(ctx, cmd)
+					} else {
+						result <- c.Do(ctx, &cmd.takes)
+					}
+				}()
+				next := func() *waiter {
+					require.Eventually(t, func() bool { return c.Queued() == 1 }, time.Minute, time.Millisecond)
+					return c.takeQueue(false)[0]
+				}
+				w := next()
+				require.Equal(t, x.rehearsed, cmd.evaluated)
+				require.Equal(t, x.returns, w.returns)
+				if x.returns {
+					w.done(errRehearse)
+					w = next()
+					require.Equal(t, 1, cmd.evaluated)
+					require.False(t, w.returns)
+				}
+				w.done(kv.ErrBusy)
+				require.ErrorIs(t, <-result, kv.ErrBusy)
 
-			go func() { result <- c.Do(ctx, &cmd.takes) }()
-			next()
-			cancel()
-			require.ErrorIs(t, <-result, kv.ErrUnknown, "it may be evaluated yet")
+				go func() { result <- c.Do(ctx, &cmd.takes) }()
+				next()
+				cancel()
+				require.ErrorIs(t, <-result, kv.ErrUnknown, "it may be evaluated yet")
+			})
 		})
 	}
 	c := newColdRange(t)

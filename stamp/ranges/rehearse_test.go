@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -116,88 +117,94 @@ func goesOn(t *testing.T, s *stamp.Stamp, service geo.Service) {
 // Commands whose rows are on a slow disk hold the scheduler for evaluateMax and one command, in each pass. They are evaluated in
 // their order, all of them.
 func TestColdCommandsShareThePasses(t *testing.T) {
-	const rows, slow = 40, 4 * time.Millisecond
-	var c clock.Shifted
-	s, read := coldRows(t, &c, rows)
-	lead := s.Leader(geo.FirstRange(geo.Table))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const rows, slow = 40, 4 * time.Millisecond
+		var c clock.Shifted
+		s, read := coldRows(t, &c, rows)
+		lead := s.Leader(geo.FirstRange(geo.Table))
 
-	// The first command stands until the others wait.
-	waits, begin, once := make(chan struct{}), make(chan struct{}), sync.Once{}
-	reads := 0 // Of the scheduler, which is the only reader.
-	var order []int
-	slowly := func() {
-		once.Do(func() { close(waits); <-begin })
-		reads++
-		c.Shift(time.Duration(reads) * slow)
-	}
-	read.Store(&slowly)
-	answers := make(chan error, rows)
-	submit := func(i int) { lead.Submit(shorten{i, &order}, func(err error) { answers <- err }) }
-	before := lead.Machine.AppliedState().Index
-	submit(1)
-	<-waits
-	for i := 2; i < rows; i++ {
-		submit(i)
-	}
-	close(begin)
-	for range rows - 1 {
-		require.NoError(t, <-answers)
-	}
-	read.Store(nil)
-	require.Len(t, order, rows-1)
-	for i, of := range order {
-		require.Equal(t, i+1, of)
-	}
-	require.Equal(t, rows-1, reads, "each row is read once")
-	const perPass = int(ranges.EvaluateMax/slow) + 1
-	require.GreaterOrEqual(t, int(lead.Machine.AppliedState().Index-before), (rows-1)/perPass, "a group is of one pass")
-	goesOn(t, s, geo.Table)
+		// The first command stands until the others wait.
+		waits, begin, once := make(chan struct{}), make(chan struct{}), sync.Once{}
+		reads := 0 // Of the scheduler, which is the only reader.
+		var order []int
+		slowly := func() {
+			once.Do(func() { close(waits); <-begin })
+			reads++
+			c.Shift(time.Duration(reads) * slow)
+		}
+		read.Store(&slowly)
+		answers := make(chan error, rows)
+		submit := func(i int) { lead.Submit(shorten{i, &order}, func(err error) { answers <- err }) }
+		before := lead.Machine.AppliedState().Index
+		submit(1)
+		<-waits
+		for i := 2; i < rows; i++ {
+			submit(i)
+		}
+		close(begin)
+		for range rows - 1 {
+			require.NoError(t, <-answers)
+		}
+		read.Store(nil)
+		require.Len(t, order, rows-1)
+		for i, of := range order {
+			require.Equal(t, i+1, of)
+		}
+		require.Equal(t, rows-1, reads, "each row is read once")
+		const perPass = int(ranges.EvaluateMax/slow) + 1
+		require.GreaterOrEqual(t, int(lead.Machine.AppliedState().Index-before), (rows-1)/perPass, "a group is of one pass")
+		goesOn(t, s, geo.Table)
+	})
 }
 
 // Once it is found that rows come from a slow disk, commands that wait go back and read their rows on the goroutines
 // of their callers: however long that takes, the node goes on. A caller that gives up gets its answer.
 func TestColdCommandsAreRehearsed(t *testing.T) {
-	const rows = 30
-	var c clock.Shifted
-	s, read := coldRows(t, &c, rows)
-	lead := s.Leader(geo.FirstRange(geo.Table))
-	first, begin, gate := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	release, open := sync.OnceFunc(func() { close(begin) }), sync.OnceFunc(func() { close(gate) })
-	defer release() // Nothing waits for a test that failed.
-	defer open()
-	var reads atomic.Int64
-	slowly := func() {
-		if reads.Add(1) > 1 {
-			<-gate
-			return
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const rows = 30
+		var c clock.Shifted
+		s, read := coldRows(t, &c, rows)
+		lead := s.Leader(geo.FirstRange(geo.Table))
+		first, begin, gate := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		release, open := sync.OnceFunc(func() { close(begin) }), sync.OnceFunc(func() { close(gate) })
+		defer release() // Nothing waits for a test that failed.
+		defer open()
+		var reads atomic.Int64
+		slowly := func() {
+			if reads.Add(1) > 1 {
+				<-gate
+				return
+			}
+			close(first)
+			<-begin
+			c.Shift(ranges.EvaluateMax)
 		}
-		close(first)
-		<-begin
-		c.Shift(ranges.EvaluateMax)
-	}
-	lead.Warm()
-	read.Store(&slowly)
-	answers := make(chan error, rows)
-	do := func(i int) { answers <- lead.Do(t.Context(), rehearsed{shorten{i, nil}}) }
-	go do(1)
-	<-first // The scheduler stands.
-	for i := 2; i < rows; i++ {
-		go do(i)
-	}
-	require.Eventually(t, func() bool { return lead.Queued() == rows-2 }, time.Minute, time.Millisecond)
-	release()
-	require.NoError(t, <-answers)
-	require.Eventually(t, func() bool { return reads.Load() > 2 }, time.Minute, time.Millisecond, "more than one at once")
-	for range 3 {
-		goesOn(t, s, geo.Table)
-		goesOn(t, s, geo.Blob)
-	}
-	require.Zero(t, lead.Queued())
-	require.Empty(t, answers)
-	open()
-	for range rows - 2 {
+		lead.Warm()
+		read.Store(&slowly)
+		answers := make(chan error, rows)
+		do := func(i int) { answers <- lead.Do(t.Context(), rehearsed{shorten{i, nil}}) }
+		go do(1)
+		<-first // The scheduler stands.
+		for i := 2; i < rows; i++ {
+			go do(i)
+		}
+		require.Eventually(t, func() bool { return lead.Queued() == rows-2 }, time.Minute, time.Millisecond)
+		release()
 		require.NoError(t, <-answers)
-	}
-	require.EqualValues(t, rows-1, reads.Load(), "each row was read once, and but for the first not by the scheduler")
-	read.Store(nil)
+		require.Eventually(t, func() bool { return reads.Load() > 2 }, time.Minute, time.Millisecond, "more than one at once")
+		for range 3 {
+			goesOn(t, s, geo.Table)
+			goesOn(t, s, geo.Blob)
+		}
+		require.Zero(t, lead.Queued())
+		require.Empty(t, answers)
+		open()
+		for range rows - 2 {
+			require.NoError(t, <-answers)
+		}
+		require.EqualValues(t, rows-1, reads.Load(), "each row was read once, and but for the first not by the scheduler")
+		read.Store(nil)
+	})
 }

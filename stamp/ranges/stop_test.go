@@ -2,6 +2,7 @@ package ranges_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,27 +28,30 @@ func (c *stop) Evaluate(tx *ranges.Tx) error {
 // A stop is state of the range: with both heads on every replica, there after a restart of each
 // node, and gone when the stream may go on (R16).
 func TestR16StopIsDurable(t *testing.T) {
-	s := stamptest.New(t, "south", geo.Table)
-	id := geo.FirstRange(geo.Table)
-	st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: id, Lane: 3}
-	why := change.Stop{Reason: change.StopForked, Here: geo.Head{Seq: 7, Hash: 0x77}, There: geo.Head{Seq: 5, Hash: 0x55}}
-	first := &stop{s: st, why: why}
-	stamptest.Submit(t, s, id, first)
-	require.Zero(t, first.before)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := stamptest.New(t, "south", geo.Table)
+		id := geo.FirstRange(geo.Table)
+		st := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: id, Lane: 3}
+		why := change.Stop{Reason: change.StopForked, Here: geo.Head{Seq: 7, Hash: 0x77}, There: geo.Head{Seq: 5, Hash: 0x55}}
+		first := &stop{s: st, why: why}
+		stamptest.Submit(t, s, id, first)
+		require.Zero(t, first.before)
 
-	for _, n := range s.Nodes() {
-		require.NoError(t, s.Stop(n, true))
-		require.NoError(t, s.Start(n))
-	}
-	again := &stop{s: st, why: why}
-	stamptest.Submit(t, s, id, again)
-	require.NotZero(t, again.before.At)
-	again.before.At = 0
-	require.Equal(t, why, again.before)
+		for _, n := range s.Nodes() {
+			require.NoError(t, s.Stop(n, true))
+			require.NoError(t, s.Start(n))
+		}
+		again := &stop{s: st, why: why}
+		stamptest.Submit(t, s, id, again)
+		require.NotZero(t, again.before.At)
+		again.before.At = 0
+		require.Equal(t, why, again.before)
 
-	stamptest.Submit(t, s, id, &stop{s: st})
-	last := &stop{s: st}
-	stamptest.Submit(t, s, id, last)
-	require.Zero(t, last.before)
-	require.Empty(t, s.Leader(id).Machine.Stops())
+		stamptest.Submit(t, s, id, &stop{s: st})
+		last := &stop{s: st}
+		stamptest.Submit(t, s, id, last)
+		require.Zero(t, last.before)
+		require.Empty(t, s.Leader(id).Machine.Stops())
+	})
 }

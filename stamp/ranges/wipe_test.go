@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -179,99 +180,102 @@ func wipes(lower, upper []byte) func(tx *Tx) error {
 // the data. Rows that are written again after it stay (R1; invariants 1 and 6). A map is the twin. In every other run the
 // rows of a group are held back.
 func TestWipeTwin(t *testing.T) {
-	seeds := 40
-	if testing.Short() {
-		seeds = 4
-	}
-	for seed := range uint64(seeds) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		b := newBench(t)
-		b.holds = seed%2 == 1
-		b.r.Machine.held.on = b.holds
-		applied, staged := map[string]string{}, map[string]string{}
-		var after []map[string]string // what each group in flight leaves
-		key := func() (keys.Partition, string) {
-			return wipedPartition(rng.IntN(3), rng.IntN(3)), fmt.Sprint(rng.IntN(3))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seeds := 40
+		if testing.Short() {
+			seeds = 4
 		}
-		full := func() []byte {
-			p, row := key()
-			return append(p.Append(nil), row...)
-		}
-		requireSeen := func(tx *Tx) {
-			for g := range 3 {
-				for o := range 3 {
-					for row := range 3 {
-						k := append(wipedPartition(g, o).Append(nil), fmt.Sprint(row)...)
-						v, ok, err := tx.Get(k)
-						require.NoError(t, err)
-						want, has := staged[string(k)]
-						require.Equal(t, has, ok, "seed %d", seed)
-						require.Equal(t, want, string(v), "seed %d", seed)
+		for seed := range uint64(seeds) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			b := newBench(t)
+			b.holds = seed%2 == 1
+			b.r.Machine.held.on = b.holds
+			applied, staged := map[string]string{}, map[string]string{}
+			var after []map[string]string // what each group in flight leaves
+			key := func() (keys.Partition, string) {
+				return wipedPartition(rng.IntN(3), rng.IntN(3)), fmt.Sprint(rng.IntN(3))
+			}
+			full := func() []byte {
+				p, row := key()
+				return append(p.Append(nil), row...)
+			}
+			requireSeen := func(tx *Tx) {
+				for g := range 3 {
+					for o := range 3 {
+						for row := range 3 {
+							k := append(wipedPartition(g, o).Append(nil), fmt.Sprint(row)...)
+							v, ok, err := tx.Get(k)
+							require.NoError(t, err)
+							want, has := staged[string(k)]
+							require.Equal(t, has, ok, "seed %d", seed)
+							require.Equal(t, want, string(v), "seed %d", seed)
+						}
 					}
 				}
 			}
-		}
-		command := func(tx *Tx) error {
-			before := maps.Clone(staged)
-			for range 1 + rng.IntN(3) {
-				if lower, upper := full(), full(); rng.IntN(3) == 0 && string(lower) < string(upper) {
-					require.NoError(t, wipes(lower, upper)(tx))
-					maps.DeleteFunc(staged, func(k, _ string) bool { return k >= string(lower) && k < string(upper) })
-				} else {
-					p, row := key()
-					value := []string{"", fmt.Sprint(rng.Uint32())}[rng.IntN(2)]
-					require.NoError(t, sets(p, value, row)(tx))
-					delete(staged, string(append(p.Append(nil), row...)))
-					if value != "" {
-						staged[string(append(p.Append(nil), row...))] = value
+			command := func(tx *Tx) error {
+				before := maps.Clone(staged)
+				for range 1 + rng.IntN(3) {
+					if lower, upper := full(), full(); rng.IntN(3) == 0 && string(lower) < string(upper) {
+						require.NoError(t, wipes(lower, upper)(tx))
+						maps.DeleteFunc(staged, func(k, _ string) bool { return k >= string(lower) && k < string(upper) })
+					} else {
+						p, row := key()
+						value := []string{"", fmt.Sprint(rng.Uint32())}[rng.IntN(2)]
+						require.NoError(t, sets(p, value, row)(tx))
+						delete(staged, string(append(p.Append(nil), row...)))
+						if value != "" {
+							staged[string(append(p.Append(nil), row...))] = value
+						}
 					}
+					requireSeen(tx)
 				}
-				requireSeen(tx)
+				if rng.IntN(4) == 0 {
+					staged = before
+					return errors.New("refused")
+				}
+				return nil
 			}
-			if rng.IntN(4) == 0 {
-				staged = before
-				return errors.New("refused")
-			}
-			return nil
-		}
-		for range 100 {
-			switch rng.IntN(8) {
-			default:
-				before := len(b.waiting)
-				b.propose(command, command)
-				if len(b.waiting) > before {
-					after = append(after, maps.Clone(staged))
-				}
-			case 0, 1, 2, 3:
-				if len(b.waiting) > 0 {
-					version := b.r.Machine.version.Load()
-					b.apply()
-					require.NotEqual(t, version, b.r.Machine.version.Load())
-					applied, after = after[0], after[1:]
-				}
-			case 4:
-				if len(b.waiting) > 0 {
-					b.kill()
+			for range 100 {
+				switch rng.IntN(8) {
+				default:
+					before := len(b.waiting)
+					b.propose(command, command)
+					if len(b.waiting) > before {
+						after = append(after, maps.Clone(staged))
+					}
+				case 0, 1, 2, 3:
+					if len(b.waiting) > 0 {
+						version := b.r.Machine.version.Load()
+						b.apply()
+						require.NotEqual(t, version, b.r.Machine.version.Load())
+						applied, after = after[0], after[1:]
+					}
+				case 4:
+					if len(b.waiting) > 0 {
+						b.kill()
+						staged, after = maps.Clone(applied), nil
+					}
+				case 5:
+					if rng.IntN(2) == 0 {
+						require.NoError(t, b.store.Flush())
+						break
+					}
+					b.crash(rng)
 					staged, after = maps.Clone(applied), nil
 				}
-			case 5:
-				if rng.IntN(2) == 0 {
-					require.NoError(t, b.store.Flush())
-					break
-				}
-				b.crash(rng)
-				staged, after = maps.Clone(applied), nil
+				require.Equal(t, applied, rows(t, b.store), "seed %d", seed)
+				b.propose(func(tx *Tx) error { requireSeen(tx); return nil })
 			}
-			require.Equal(t, applied, rows(t, b.store), "seed %d", seed)
-			b.propose(func(tx *Tx) error { requireSeen(tx); return nil })
+			other := b.replace(rng.IntN(min(5, len(b.entries)+1)))
+			require.Equal(t, applied, rows(t, other), "seed %d", seed)
+			require.NoError(t, other.Close())
+			b.applyAll()
+			require.Empty(t, b.r.wipes)
+			require.Empty(t, b.r.overlay)
 		}
-		other := b.replace(rng.IntN(min(5, len(b.entries)+1)))
-		require.Equal(t, applied, rows(t, other), "seed %d", seed)
-		require.NoError(t, other.Close())
-		b.applyAll()
-		require.Empty(t, b.r.wipes)
-		require.Empty(t, b.r.overlay)
-	}
+	})
 }
 
 // A wipe alone changes data: the version moves, so that nobody serves what it remembers of the state before
