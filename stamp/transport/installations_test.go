@@ -23,6 +23,7 @@ func (s *stamps) takes(i int) { s.submit(s.leader(), put{i}) }
 // replicas, whose ids are the same, would vote and acknowledge for this one. The others go on; with the right folder the
 // node is back, and a node with an empty one is rebuilt and belongs to the stamp.
 func TestR4FolderOfAnotherInstallation(t *testing.T) {
+	t.Parallel()
 	rebuilds := func(o *node.Options) { o.RowChunks = func(_, _ []byte) ([]extent.Ref, error) { return nil, nil } }
 	former, s := newStamps(t, nil), newStamps(t, rebuilds)
 	for _, one := range []*stamps{former, s} {

@@ -19,6 +19,7 @@ import (
 // of that node: the replica is fed and in sync again. A quorum is lost later, and the range
 // is re-formed by an operator from the replica that is left.
 func TestLostReplicaInStampOfFive(t *testing.T) {
+	t.Parallel()
 	s := newStampsOf(t, 5, func(o *node.Options) {
 		o.RowChunks, o.ElectionTicks = chunkRow, 30
 		o.State.LogSegmentBytes = 256 << 10

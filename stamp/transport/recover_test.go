@@ -17,6 +17,7 @@ import (
 // one of those has the range re-formed from the third, over the network. The two are
 // rebuilt, and an acknowledged write is served by each.
 func TestRecoverOverTheNetwork(t *testing.T) {
+	t.Parallel()
 	s := newStamps(t, func(o *node.Options) {
 		o.RowChunks, o.ElectionTicks, o.InSyncTimeout = chunkRow, 30, time.Hour
 		o.State.LogSegmentBytes = 256 << 10

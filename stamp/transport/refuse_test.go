@@ -25,6 +25,7 @@ import (
 // location, another node, a certificate that has ended (table). Where the stranger is the
 // first to refuse, the log shows it. Nothing it sends is received.
 func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	late := clock.NewManual(clock.System{}.Now())
 	const ours, theirs = "connection refused: not a peer", "the other end refuses"
 	for name, c := range map[string]struct {

@@ -52,6 +52,7 @@ func (s held) Send(ctx context.Context, f snapshot.Fragment) error {
 // A receiver whose process ends in the middle of a range snapshot, and comes back, goes on where it was, over the network
 // too: it is fed by one snapshot.
 func TestSnapshotGoesOnOverTheNetwork(t *testing.T) {
+	t.Parallel()
 	reached, free := make(chan struct{}), make(chan struct{})
 	var fragments, resumed, sent atomic.Int64
 	s := newStamps(t, func(o *node.Options) {

@@ -306,6 +306,7 @@ func (c naming) DecodeResult([]byte) error { return nil }
 // reaches back is fed by a snapshot; one whose folder is gone is rebuilt under a new id. In
 // the end all are in sync, each with every chunk, and each serves reads of every row.
 func TestNodesComeBackOverTheNetwork(t *testing.T) {
+	t.Parallel()
 	var rebuilt atomic.Int64
 	s := newStamps(t, func(o *node.Options) {
 		o.RowChunks, o.LogBytesMax, o.FlushEntries, o.ElectionTicks = chunkRow, 16<<10, 50, 30
