@@ -126,6 +126,7 @@ func (c *cluster) leader(conn *Conn, o Options) (leader int) {
 // without two, and goes on by itself when they are back, in the same incarnation: with what it
 // held, or what the servers lost of it raised the alarm (R15).
 func TestClusterLosesServers(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("elections of JetStream take seconds")
 	}
@@ -281,6 +282,7 @@ func (w writer) Write(p []byte) (int, error) {
 
 // A stream of one server becomes one of three, and keeps its messages and incarnation.
 func TestEnsureChangesReplicas(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("elections of JetStream take seconds")
 	}

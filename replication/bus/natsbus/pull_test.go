@@ -98,6 +98,7 @@ func TestPullOfALargeMessage(t *testing.T) {
 // What three servers have delivered and nobody polled is bounded by what is fetched ahead. They
 // end a pull before its messages come.
 func TestClusterDeliversNoMoreThanWasAsked(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("elections of JetStream take seconds")
 	}
