@@ -17,6 +17,7 @@ ROUNDS ?= 5
 FIGURES ?=
 RUN ?= .
 FUZZTIME ?= 10s
+PACKAGES ?= ./stamp/...
 FIGURES_DIR ?= .
 # Of the package: below every release while it is made from a commit.
 VERSION ?= 0.0~git$(shell git rev-list --count HEAD).$(shell git rev-parse --short HEAD)
@@ -26,7 +27,7 @@ MAINTAINER ?= Nobody, built from source <nobody@antipode.invalid>
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts figures screens package deploy-check proto clean
+.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race slow lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts figures screens package deploy-check proto clean
 
 ##@ Run it
 
@@ -74,6 +75,11 @@ e2e: build ## end-to-end tests against the real binary
 
 race: ## the race detector on every package but the end-to-end tests, and but RACE_SKIP='/bench|/sim'
 	go test -race -short -parallel 1 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' $(if $(RACE_SKIP),| grep -vE '($(RACE_SKIP))$$'))
+
+slow: ## the 20 slowest tests of PACKAGES=./stamp/..., in seconds
+	@set -o pipefail; go test -count=1 -json $(PACKAGES) | \
+		sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)","Test":"([^"]*)","Elapsed":([0-9.e-]+).*/\4 \1 \2 \3/p' | \
+		sort -rg | head -n 20
 
 lint: $(LINT) ## formatting and lint, the house rules included
 	$(LINT) run ./...
