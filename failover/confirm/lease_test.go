@@ -84,6 +84,29 @@ func TestR21LeaseEnds(t *testing.T) {
 	require.True(t, l.writes(), "an operator says so")
 }
 
+// R21: an operator's word that is given while the last lease of a silent witness still holds outlives that lease. A lease of the
+// witness takes its place again; while the witness answers the word changes nothing.
+func TestR21WordBeforeTheLeaseEnds(t *testing.T) {
+	l := newLeased(t)
+	l.run(confirm.LookEvery)
+	l.step(grant(0))
+	l.step(confirm.Overridden{})
+	require.Equal(t, confirm.ByWitness, l.m.State().Source)
+	l.run(2 * time.Second)
+	l.step(confirm.Renewed{Err: errAway})
+	require.True(t, l.writes(), "the lease holds")
+	l.step(confirm.Overridden{})
+	require.Equal(t, confirm.ByOverride, l.m.State().Source)
+	l.run(time.Minute)
+	require.True(t, l.writes())
+	l.step(confirm.Renewed{Err: errAway})
+	l.run(time.Second)
+	l.step(grant(0))
+	require.Equal(t, confirm.ByWitness, l.m.State().Source)
+	l.run(time.Minute)
+	require.False(t, l.writes(), "it was the word for the witness that was away then")
+}
+
 // R21: a lease is renewed several times within its life, and lives from renewal to renewal; an answer that comes after
 // its lease has ended grants nothing.
 func TestR21LeaseIsRenewed(t *testing.T) {

@@ -205,7 +205,8 @@ func (m *Machine) Step(now time.Duration, e Event) (out []Effect) {
 			out = append(out, m.hold(now, ByNode))
 		}
 	case Overridden:
-		if m.state.Source == None {
+		// A lease that the witness does not renew is about to end: the operator's word is of what comes then.
+		if m.state.Source == None || m.state.Source == ByWitness && m.state.Unwitnessed != nil {
 			out = append(out, m.hold(now, ByOverride))
 		}
 	case Parted:
