@@ -291,6 +291,31 @@ func TestSASOfAccountInformation(t *testing.T) {
 	rig.want(t, blob("GET /acct/cont/there"+ask, "").by("sv=2024-08-04&sr=b&sp=r&spr=https"), 403, "AuthorizationProtocolMismatch")
 }
 
+// d breaks a lease and does nothing else to it, w does everything, and c nothing (protocol/blob.md 17.1).
+func TestSASOfLeases(t *testing.T) {
+	t.Parallel()
+	rig := newResolveRig(t)
+	do := func(sas, action string, headers ...string) coded { return leasing("there", action, headers...).by(sas) }
+	for _, c := range []struct {
+		of, create string
+		status     int
+		code       string
+	}{
+		{ofContainer, ofContainer + "c", 403, "AuthorizationPermissionMismatch"},
+		{"sv=2014-02-14&sr=c&sp=", "sv=2014-02-14&sr=c&sp=c", 404, "ResourceNotFound"},
+		{"sv=2024-08-04&ss=b&srt=o&sp=", "sv=2024-08-04&ss=b&srt=o&sp=c", 403, "AuthorizationPermissionMismatch"},
+	} {
+		rig.want(t, do(c.of+"d", "acquire", "x-ms-lease-duration", "-1"), c.status, c.code)
+		rig.want(t, do(c.create, "acquire", "x-ms-lease-duration", "-1"), c.status, c.code)
+		rig.want(t, do(c.of+"w", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", someLease), 201, "")
+		for _, action := range []string{"renew", "release"} {
+			rig.want(t, do(c.of+"d", action, "x-ms-lease-id", someLease), c.status, c.code)
+		}
+		rig.want(t, do(c.of+"d", "break"), 202, "")
+		rig.want(t, do(c.of+"w", "release", "x-ms-lease-id", someLease), 200, "")
+	}
+}
+
 // Signatures of blobs: c creates and does not overwrite, and the answer shows what the signature says.
 func TestSASOfBlobs(t *testing.T) {
 	t.Parallel()

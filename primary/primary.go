@@ -107,6 +107,9 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	if f, begins := c.w.(services.Founder); begins {
 		f.InEpoch(gate.Epoch.Number)
 	}
+	if t, timed := c.w.(services.Timed); timed {
+		t.InTime(geo.TimestampOf(tx.Now()))
+	}
 	effect, err := c.w.Evaluate(tx, at)
 	if err != nil {
 		return err

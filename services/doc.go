@@ -36,6 +36,13 @@ type Founder interface {
 	InEpoch(e geo.EpochNumber)
 }
 
+// Timed is a Write whose promises to clients end by the clock: commit times may be ahead of it (R6). InTime gives it what the
+// leader's clock shows, before each evaluation.
+type Timed interface {
+	Write
+	InTime(now geo.Timestamp)
+}
+
 // Leveled is a Write of what a program that knows less than a feature level cannot read. It is refused before that level is
 // active.
 type Leveled interface {

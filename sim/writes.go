@@ -61,6 +61,13 @@ func (w *numbered) InEpoch(e geo.EpochNumber) {
 	}
 }
 
+// InTime implements services.Timed, for writes that are one.
+func (w *numbered) InTime(now geo.Timestamp) {
+	if t, timed := w.Write.(services.Timed); timed {
+		t.InTime(now)
+	}
+}
+
 // lastWrite is the write that changed a partition last, -1 for none.
 func lastWrite(get kv.Getter, p keys.Partition) (int, error) {
 	v, ok, err := get.Get(append(p.Append(nil), lastRowOf(p.Service)...))

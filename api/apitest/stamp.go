@@ -38,8 +38,14 @@ func Quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // written in the ranges of the services. It ends with the test.
 func NewStamp(t testing.TB, fs vfs.FS, account geo.Account, services ...geo.Service) *stamp.Stamp {
 	t.Helper()
+	return NewStampAt(t, clock.System{}, fs, account, services...)
+}
+
+// NewStampAt is NewStamp with a clock, the same for all nodes.
+func NewStampAt(t testing.TB, c clock.Clock, fs vfs.FS, account geo.Account, services ...geo.Service) *stamp.Stamp {
+	t.Helper()
 	s := stamp.New(node.Options{
-		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: clock.System{}, Transport: memtransport.New(),
+		Location: "north", Peers: []geo.NodeID{1, 2, 3}, Dir: "data", Clock: c, Transport: memtransport.New(),
 		Tick: 20 * time.Millisecond, Seed: 1, State: state.Options{FS: fs, LogSegmentBytes: 1 << 20, Logger: Quiet()}, Logger: Quiet(),
 		RowChunks: blobs.RowChunks, ChunkSpans: blobs.ChunkSpans,
 	})

@@ -60,9 +60,9 @@ type Options struct {
 	AnswersBytesMax int64
 	// Scans shares the processors among the pages of the process. Nil shares nothing.
 	Scans *services.Scans
-	// Clock decides which uncommitted blocks have expired. Nil means the machine's.
+	// Clock decides which uncommitted blocks and which leases have expired, for reads. Nil means the machine's.
 	Clock clock.Clock
-	// Rand draws chunk ids; it is read concurrently. Nil means crypto/rand.
+	// Rand draws ids of chunks and of leases; it is read concurrently. Nil means crypto/rand.
 	Rand io.Reader
 	// Abandoned is called with the bytes in chunks of every upload that failed: nothing
 	// names them. What may still be committed does not count. Nil ignores it.
@@ -217,5 +217,5 @@ func (c *call) snapshot(r geo.RangeID) (kv.Snapshot, error) {
 	return ranges.Snapshot(ctx, c.reader(), r)
 }
 
-// now is the time by which uncommitted blocks expire.
+// now is the time by which uncommitted blocks and leases expire.
 func (c *call) now() geo.Timestamp { return geo.TimestampOf(c.o.Clock.Now()) }

@@ -46,8 +46,11 @@ func (c *call) parseLease() (r lease.Request, err error) {
 	if r.Action, err = c.leaseAction(); err != nil {
 		return r, err
 	}
-	if r.Action != lease.Break && c.r.Access.CreatesOnly() {
-		return r, storageerr.PermissionMismatch // The letter for a deletion is one for a break alone (17.1, SAS).
+	if r.Action != lease.Break && c.r.Access.CreatesOnly() { // The letter for a deletion is one for a break alone (17.1, SAS).
+		if c.r.Access.Hidden {
+			return r, storageerr.ResourceNotFound
+		}
+		return r, storageerr.PermissionMismatch
 	}
 	switch r.Action {
 	case lease.Acquire:
@@ -142,7 +145,6 @@ func (c *call) leaseBlob(r lease.Request) error {
 	if err != nil {
 		return err
 	}
-	of.Lease = nil // It is a part of what is asked for.
 	w := &blobs.LeaseBlob{Command: of, Request: r}
 	if err := c.commit(w, &w.Command); err != nil {
 		return err
@@ -156,7 +158,6 @@ func (c *call) leaseContainer(r lease.Request) error {
 	w := &blobs.LeaseContainer{
 		SetLease: catalog.SetLease{Account: c.r.Account.Name, Name: c.res.container, Request: r}, Guard: c.in.guard,
 	}
-	w.Guard.Lease = nil // It is a part of what is asked for.
 	if err := c.o.Writer.Write(c.ctx, w); err != nil {
 		return err
 	}

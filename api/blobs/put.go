@@ -40,7 +40,7 @@ func (c *call) putBlob() error {
 		return err
 	}
 	w, sums := &blobs.PutBlob{Command: of, Blob: c.in.newBlob()}, c.in.digests.ofBlob(c.r.Version)
-	if c.in.length > blobs.InlineBytesMax && (w.Lease != nil || w.CreateOnly || w.Conditions != nil) {
+	if c.in.length > blobs.InlineBytesMax {
 		// A large body that would be refused is not taken: its chunks would stay. The
 		// commit asks again.
 		err := c.ask(c.rangeOf(w.Name), func(s ranges.State) error { return w.Admit(s, c.now()) })

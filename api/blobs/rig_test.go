@@ -24,6 +24,7 @@ import (
 	"antipode/api/apitest"
 	"antipode/api/protocol"
 	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/primary"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
@@ -92,10 +93,16 @@ const testVersion = "2026-12-06"
 // requests where it is not zero.
 func newRig(t testing.TB, set func(*Options)) *rig {
 	t.Helper()
+	return newRigAt(t, clock.System{}, set)
+}
+
+// newRigAt is newRig with a clock of the stamp.
+func newRigAt(t testing.TB, c clock.Clock, set func(*Options)) *rig {
+	t.Helper()
 	quiet := apitest.Quiet()
 	r := &rig{t: t, fs: vfs.NewCrashableMem(), client: &http.Client{Transport: &http.Transport{}}}
 	r.account = catalog.Account{Name: "acct", Epoch: 1, Primary: "north", Redundancy: catalog.RAGRS}
-	r.stamp = apitest.NewStamp(t, r.fs, r.account.Name, geo.Catalog, geo.Blob)
+	r.stamp = apitest.NewStampAt(t, c, r.fs, r.account.Name, geo.Catalog, geo.Blob)
 	r.payload = &payload{Stamp: r.stamp, ids: map[extent.ChunkID]bool{}}
 	o := Options{
 		Stamp: r.stamp, Writer: primary.New(r.stamp), Payload: r.payload, Names: &catalog.Containers{}, NameRest: time.Hour, Abandoned: func(n int64) { r.abandoned.Add(n) }, Logger: quiet,

@@ -28,7 +28,12 @@ type Guard struct {
 	LeaseNeeded bool
 	// CreateOnly: the writer may create a blob, and not overwrite one (protocol/auth.md 20).
 	CreateOnly bool
+	// now is what the leader's clock shows, by which leases end.
+	now geo.Timestamp
 }
+
+// InTime implements services.Timed.
+func (g *Guard) InTime(now geo.Timestamp) { g.now = now }
 
 // State is what a guard is tested against: the last change of a blob or a container, and its lease.
 type State struct {
@@ -46,8 +51,8 @@ func (g *Guard) Check(s State, at geo.Timestamp, errs lease.Errors) error {
 	return s.Lease.Check(g.Lease, g.LeaseNeeded, at, errs)
 }
 
-// check is Check for a write.
-func (g *Guard) check(creates, exists bool, s State, at geo.Timestamp, errs lease.Errors) error {
+// check is Check for a write, after InTime.
+func (g *Guard) check(creates, exists bool, s State, errs lease.Errors) error {
 	if g.CreateOnly && creates && exists {
 		return storageerr.UnauthorizedBlobOverwrite
 	}
@@ -56,7 +61,7 @@ func (g *Guard) check(creates, exists bool, s State, at geo.Timestamp, errs leas
 			return err
 		}
 	}
-	return s.Lease.Check(g.Lease, g.LeaseNeeded, at, errs)
+	return s.Lease.Check(g.Lease, g.LeaseNeeded, g.now, errs)
 }
 
 // Command holds what the write commands on one blob have in common.
@@ -77,19 +82,19 @@ func (c *Command) Partition() keys.Partition { return c.Name.Partition() }
 func (c *Command) Gone() error { return storageerr.ContainerNotFound }
 
 // check tests the guard on the blob, which is zero if it does not exist.
-func (c *Command) check(creates, exists bool, b *Blob, at geo.Timestamp) error {
-	return c.Guard.check(creates, exists, State{b.Modified, b.Lease}, at, lease.OfBlob())
+func (c *Command) check(creates, exists bool, b *Blob) error {
+	return c.Guard.check(creates, exists, State{b.Modified, b.Lease}, lease.OfBlob())
 }
 
 // replaced reads the blob that a command makes or replaces, under its guard. Its lease is what the write leaves of it.
-func (c *Command) replaced(get kv.Getter, at geo.Timestamp) (old Blob, err error) {
+func (c *Command) replaced(get kv.Getter) (old Blob, err error) {
 	old, exists, err := lookup(get, c.Name)
 	if err != nil {
 		return old, err
 	}
-	if err := c.check(true, exists, &old, at); err != nil {
+	if err := c.check(true, exists, &old); err != nil {
 		return old, err
 	}
-	old.Lease = old.Lease.Written(at)
+	old.Lease = old.Lease.Written(c.now)
 	return old, nil
 }

@@ -63,10 +63,11 @@ type plan struct {
 }
 
 // Prepare finds the blocks on a snapshot, so that Evaluate, which holds up the whole range, has
-// little left to do for a list of 50,000. It refuses only what Evaluate would refuse. Evaluate
-// alone tests the conditions.
+// little left to do for a list of 50,000. It refuses only what Evaluate would refuse, and tests the
+// guard first, as that does.
 func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Timestamp) error {
-	old, _, err := lookup(get, w.Name)
+	w.InTime(now)
+	old, err := w.replaced(get)
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Times
 
 // Evaluate implements services.Write.
 func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	old, err := w.replaced(get, at)
+	old, err := w.replaced(get)
 	if err != nil {
 		return services.Effect{}, err
 	}

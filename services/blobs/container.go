@@ -16,7 +16,7 @@ type DeleteContainer struct {
 
 // Evaluate implements services.Write.
 func (d *DeleteContainer) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	if err := d.checkContainer(get, d.Service, d.Account, d.Name, at); err != nil {
+	if err := d.checkContainer(get, d.Service, d.Account, d.Name); err != nil {
 		return services.Effect{}, err
 	}
 	return d.Delete.Evaluate(get, at)
@@ -30,7 +30,7 @@ type SetContainerMetadata struct {
 
 // Evaluate implements services.Write.
 func (w *SetContainerMetadata) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	if err := w.checkContainer(get, w.Service, w.Account, w.Name, at); err != nil {
+	if err := w.checkContainer(get, w.Service, w.Account, w.Name); err != nil {
 		return services.Effect{}, err
 	}
 	return w.SetMetadata.Evaluate(get, at)
@@ -44,17 +44,17 @@ type SetContainerPolicies struct {
 
 // Evaluate implements services.Write.
 func (w *SetContainerPolicies) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	if err := w.checkContainer(get, w.Service, w.Account, w.Name, at); err != nil {
+	if err := w.checkContainer(get, w.Service, w.Account, w.Name); err != nil {
 		return services.Effect{}, err
 	}
 	return w.SetPolicies.Evaluate(get, at)
 }
 
 // checkContainer tests the guard on a container that must exist.
-func (g *Guard) checkContainer(get kv.Getter, s geo.Service, a geo.Account, name string, at geo.Timestamp) error {
+func (g *Guard) checkContainer(get kv.Getter, s geo.Service, a geo.Account, name string) error {
 	c, err := catalog.GetContainer(get, s, a, name)
 	if err != nil {
 		return err
 	}
-	return g.check(false, true, State{c.Modified, c.Lease}, at, lease.OfContainer())
+	return g.check(false, true, State{c.Modified, c.Lease}, lease.OfContainer())
 }

@@ -7,8 +7,6 @@ import (
 	"antipode/services/lease"
 )
 
-const leaseLen = 1 + len(lease.ID{}) + 4 + 8
-
 // appendLease appends the field of a lease.
 func appendLease(dst []byte, l lease.Lease) []byte {
 	dst = append(append(dst, byte(l.Kind)), l.ID[:]...)
@@ -38,13 +36,10 @@ func (r *reader) lease() (l lease.Lease) {
 	copy(l.ID[:], r.take(len(l.ID)))
 	l.Seconds = r.uint32()
 	l.Until = geo.Timestamp(r.uint64())
-	if r.failed || kind[0] == byte(lease.KindNone) || kind[0] > byte(lease.KindBroken) || l.Seconds > lease.DurationMax {
-		r.failed = true
+	if r.failed {
 		return lease.Lease{}
 	}
 	l.Kind = lease.Kind(kind[0])
-	if l.Kind == lease.KindBroken && l.Until == 0 {
-		r.failed = true // A break has its end.
-	}
+	r.failed = l.Kind == lease.KindNone || !l.Valid()
 	return l
 }

@@ -15,31 +15,38 @@ type LeaseBlob struct {
 	// Command has a guard without a lease: Request has it.
 	Command
 	Request lease.Request
-	// Lease is the result, at the time At.
+	// Lease is the result, at the time At of the clock.
 	Lease lease.Lease
 	At    geo.Timestamp
 }
 
 // Level implements services.Leveled.
-func (w *LeaseBlob) Level() feature.Level { return feature.Leases }
+func (w *LeaseBlob) Level() feature.Level { return w.Request.Level() }
+
+// Deletes implements services.Deletion: a lease whose ID nobody has must not keep a blob that is to make room.
+func (w *LeaseBlob) Deletes() bool { return w.Request.Ends() }
 
 // Evaluate implements services.Write.
-func (w *LeaseBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+func (w *LeaseBlob) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
 	b, err := GetBlob(get, w.Name)
 	if err != nil {
 		return services.Effect{}, err
 	}
-	if err := w.check(false, true, &b, at); err != nil {
+	if err := w.check(false, true, &b); err != nil {
 		return services.Effect{}, err
 	}
-	if b.Lease, err = b.Lease.Do(w.Request, at); err != nil {
+	before := b.Lease
+	if b.Lease, err = before.Do(w.Request, w.now); err != nil {
 		return services.Effect{}, err
+	}
+	w.Lease, w.At, w.Modified = b.Lease, w.now, b.Modified
+	if b.Lease == before {
+		return services.Effect{}, nil
 	}
 	value, err := appendRow(nil, &b)
 	if err != nil {
 		return services.Effect{}, err
 	}
-	w.Lease, w.At, w.Modified = b.Lease, at, b.Modified
 	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}}, nil
 }
 
@@ -51,8 +58,9 @@ type LeaseContainer struct {
 
 // Evaluate implements services.Write.
 func (w *LeaseContainer) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	if err := w.checkContainer(get, geo.Blob, w.Account, w.Name, at); err != nil {
+	if err := w.checkContainer(get, geo.Blob, w.Account, w.Name); err != nil {
 		return services.Effect{}, err
 	}
+	w.At = w.now
 	return w.SetLease.Evaluate(get, at)
 }

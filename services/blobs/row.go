@@ -113,6 +113,9 @@ func (b *Blob) check() error {
 	if b.Tier > TierCold {
 		return fmt.Errorf("%w: tier %d", ErrMalformed, b.Tier)
 	}
+	if !b.Lease.Valid() {
+		return fmt.Errorf("%w: lease %v", ErrMalformed, b.Lease)
+	}
 	if b.List == nil {
 		return checkPayload(b.Length, b.Inline, b.Chunks)
 	}

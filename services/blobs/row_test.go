@@ -99,7 +99,7 @@ func drawBlob(t *rapid.T) Blob {
 	if k := lease.Kind(rapid.ByteRange(0, byte(lease.KindBroken)).Draw(t, "lease")); k != lease.KindNone {
 		b.Lease = lease.Lease{
 			Kind: k, ID: lease.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")),
-			Seconds: rapid.Uint32Range(0, 60).Draw(t, "seconds"),
+			Seconds: rapid.Uint32Range(lease.DurationMin, lease.DurationMax).Draw(t, "seconds"),
 			Until:   geo.Timestamp(rapid.Uint64Min(1).Draw(t, "until")),
 		}
 	}
@@ -165,6 +165,10 @@ func TestRowRefuses(t *testing.T) {
 		{Chunks: []extent.Ref{{}}},
 		{Length: extent.ChunkBytesMax + 1, Chunks: []extent.Ref{{Length: extent.ChunkBytesMax + 1}}},
 		{Tier: TierCold + 1},
+		{Lease: lease.Lease{Kind: 3}},
+		{Lease: lease.Lease{Kind: lease.KindBroken}},
+		{Lease: lease.Lease{Kind: lease.KindTaken, Seconds: 15}},
+		{Lease: lease.Lease{Kind: lease.KindTaken, Seconds: 61, Until: 7}},
 		{List: &BlockList{ID: 1}},
 		{Length: 1, List: &BlockList{ID: 1, Segments: []uint64{1, 0}}},
 		{Length: 2, List: &BlockList{ID: 1, Segments: []uint64{1}}},

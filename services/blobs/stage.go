@@ -23,6 +23,7 @@ type PutBlock struct {
 // Admit tests what does not depend on the block, on the state that get shows, so that a
 // large body can be refused before it is read. Evaluate tests again.
 func (w *PutBlock) Admit(get kv.Getter, now geo.Timestamp) error {
+	w.InTime(now)
 	_, _, err := w.admit(get, now)
 	return err
 }
@@ -33,7 +34,7 @@ func (w *PutBlock) admit(get kv.Getter, at geo.Timestamp) (s Staging, left bool,
 	if err != nil {
 		return s, false, err
 	}
-	if err := w.check(true, false, &Blob{Lease: held}, at); err != nil {
+	if err := w.check(true, false, &Blob{Lease: held}); err != nil {
 		return s, false, err
 	}
 	s, live, there, err := GetStaging(get, w.Name, at)

@@ -21,13 +21,14 @@ type PutBlob struct {
 // Admit tests the guard on the state that get shows, without a write, so that a large
 // body can be refused before it is read. Evaluate tests again.
 func (w *PutBlob) Admit(get kv.Getter, now geo.Timestamp) error {
-	_, err := w.replaced(get, now)
+	w.InTime(now)
+	_, err := w.replaced(get)
 	return err
 }
 
 // Evaluate implements services.Write.
 func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	old, err := w.replaced(get, at)
+	old, err := w.replaced(get)
 	if err != nil {
 		return services.Effect{}, err
 	}
@@ -80,7 +81,7 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 		}
 		return services.Effect{}, err
 	}
-	if err := w.check(false, exists, &old, at); err != nil {
+	if err := w.check(false, exists, &old); err != nil {
 		return services.Effect{}, err
 	}
 	committed := len(ops)
@@ -124,11 +125,11 @@ func (c *Command) rewrite(get kv.Getter, at geo.Timestamp, set func(*Blob)) (ser
 	if err != nil {
 		return services.Effect{}, err
 	}
-	if err := c.check(false, true, &b, at); err != nil {
+	if err := c.check(false, true, &b); err != nil {
 		return services.Effect{}, err
 	}
 	set(&b)
-	b.Modified, b.Lease = at, b.Lease.Written(at)
+	b.Modified, b.Lease = at, b.Lease.Written(c.now)
 	value, err := appendRow(nil, &b)
 	if err != nil {
 		return services.Effect{}, err

@@ -25,6 +25,9 @@ func (s state) Get(key []byte) ([]byte, bool, error) {
 // commit evaluates a write at a time and applies its effect.
 func (s state) commit(t *testing.T, w services.Write, at geo.Timestamp) error {
 	t.Helper()
+	if timed, is := w.(services.Timed); is {
+		timed.InTime(at)
+	}
 	e, err := w.Evaluate(s, at)
 	if err != nil {
 		require.Empty(t, e.Ops, "an error has an effect")

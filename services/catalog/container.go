@@ -95,6 +95,9 @@ func ParseContainer(b []byte) (*Container, error) {
 	if c.Version != formatVersion {
 		return nil, wrongVersion(fmt.Sprintf("container %s", c.Name), c.Version)
 	}
+	if !c.Lease.Valid() {
+		return nil, fmt.Errorf("catalog container %s: malformed lease", c.Name)
+	}
 	return &c, nil
 }
 

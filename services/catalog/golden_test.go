@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/services/lease"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the golden file")
@@ -64,6 +65,10 @@ func goldenContainers() []*Container {
 		{
 			Name: "photos", Epoch: 2, Created: 6, Modified: 8, Deleted: 10,
 			Metadata: []Pair{{"one", "1"}, {"two", ""}}, PublicAccess: "blob",
+		},
+		{
+			Name: "leased", Epoch: 1, Created: 4, Modified: 4,
+			Lease: lease.Lease{Kind: lease.KindTaken, ID: lease.ID{1, 15: 2}, Seconds: 60, Until: 0x1122334455667788},
 		},
 	}
 }
@@ -162,4 +167,12 @@ func TestUnknownVersion(t *testing.T) {
 func TestContainerPartition(t *testing.T) {
 	require.Equal(t, ContainerPartition(geo.Table, "pictures", "Customers"), ContainerPartition(geo.Table, "pictures", "CUSTOMERS"))
 	require.NotEqual(t, ContainerPartition(geo.Table, "pictures", "photos"), ContainerPartition(geo.Blob, "pictures", "photos"))
+}
+
+// A lease that no action leaves is refused.
+func TestMalformedLease(t *testing.T) {
+	for _, l := range []string{`{"kind":3,"id":"01000000-0000-0000-0000-000000000002"}`, `{"kind":1,"id":"x"}`, `{"kind":2,"id":"01000000-0000-0000-0000-000000000002"}`} {
+		_, err := ParseContainer([]byte(`{"v":1,"name":"n","epoch":1,"created":4,"modified":4,"lease":` + l + `}`))
+		require.Error(t, err, l)
+	}
 }

@@ -15,14 +15,18 @@ type SetLease struct {
 	Account geo.Account
 	Name    string
 	Request lease.Request
-	// Lease is the result, at the time At, and Modified that of the container.
+	// At is what the leader's clock shows: see services.Timed.
+	At geo.Timestamp
+	// Lease is the result, and Modified that of the container.
 	Lease    lease.Lease
-	At       geo.Timestamp
 	Modified geo.Timestamp
 }
 
 // Level implements services.Leveled.
-func (w *SetLease) Level() feature.Level { return feature.Leases }
+func (w *SetLease) Level() feature.Level { return w.Request.Level() }
+
+// Deletes implements services.Deletion: a lease whose ID nobody has must not keep a container that is to make room.
+func (w *SetLease) Deletes() bool { return w.Request.Ends() }
 
 // Partition implements services.Write.
 func (w *SetLease) Partition() keys.Partition { return ContainerPartition(geo.Blob, w.Account, w.Name) }
@@ -31,14 +35,18 @@ func (w *SetLease) Partition() keys.Partition { return ContainerPartition(geo.Bl
 func (w *SetLease) Gone() error { return storageerr.AccountNotFound }
 
 // Evaluate implements services.Write.
-func (w *SetLease) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+func (w *SetLease) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, error) {
 	c, err := GetContainer(get, geo.Blob, w.Account, w.Name)
 	if err != nil {
 		return services.Effect{}, err
 	}
-	if c.Lease, err = c.Lease.Do(w.Request, at); err != nil {
+	before := c.Lease
+	if c.Lease, err = before.Do(w.Request, w.At); err != nil {
 		return services.Effect{}, err
 	}
-	w.Lease, w.At, w.Modified = c.Lease, at, c.Modified
+	w.Lease, w.Modified = c.Lease, c.Modified
+	if c.Lease == before {
+		return services.Effect{}, nil
+	}
 	return c.effect()
 }

@@ -109,8 +109,21 @@ type Lease struct {
 	ID   ID   `json:"id"`
 	// Seconds is what it was taken for, DurationMax at most; zero: it has no end.
 	Seconds uint32 `json:"seconds,omitempty"`
-	// Until is the commit time at which it runs out; of one that was broken, at which the break is over. Zero: it has no end.
+	// Until is the time at which it runs out; of one that was broken, at which the break is over. Zero: it has no end.
 	Until geo.Timestamp `json:"until,omitempty"`
+}
+
+// Valid reports whether an action can have left the lease: what is stored has one form.
+func (l Lease) Valid() bool {
+	switch l.Kind {
+	case KindNone:
+		return l == Lease{}
+	case KindTaken:
+		return l.Seconds == 0 && l.Until == 0 || l.Seconds >= DurationMin && l.Seconds <= DurationMax && l.Until != 0
+	case KindBroken:
+		return (l.Seconds == 0 || l.Seconds >= DurationMin && l.Seconds <= DurationMax) && l.Until != 0
+	}
+	return false
 }
 
 // State is that at a time.

@@ -163,11 +163,9 @@ func TestUse(t *testing.T) {
 	} {
 		for i, s := range columns {
 			l := inState(t, s)
-			got := shown(Lease{}, nil)
+			got := l.Written(now).State(now).String()
 			if err := l.Check(c.id, c.needed, now, errs); err != nil {
 				got = shown(Lease{}, err)
-			} else {
-				got = l.Written(now).State(now).String()
 			}
 			require.Equal(t, c.want[i], got, "%s: %s", s, name)
 		}
@@ -197,7 +195,7 @@ func TestOneHolder(t *testing.T) {
 			switch {
 			case err != nil && next != l:
 				t.Fatalf("an error changed %v to %v", l, next)
-			case err == nil && locked && r.Action != Break && r.ID != l.ID && !(r.Action == Change && r.Proposed == l.ID):
+			case err == nil && locked && r.Action != Break && r.ID != l.ID && (r.Action != Change || r.Proposed != l.ID):
 				t.Fatalf("%v was changed by %v", l, r)
 			case err == nil && l.State(at) == Breaking && r.Action == Break && next.Until > l.Until:
 				t.Fatalf("a second break made %v longer: %v", l, next)
