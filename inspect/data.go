@@ -147,6 +147,9 @@ func (r *StateRow) describeCatalog(p keys.Partition, value []byte) error {
 	if c.Deleted != 0 {
 		r.Value += ", deleted " + c.Deleted.String()
 	}
+	if l := c.Lease.Describe(); l != "" {
+		r.Value += ", " + l
+	}
 	return nil
 }
 

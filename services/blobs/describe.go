@@ -35,6 +35,9 @@ func DescribeRow(row, value []byte) (i RowInfo, err error) {
 		}
 		i.Bytes, i.Chunks = b.Length, b.Chunks
 		i.Detail = fmt.Sprintf("modified %s, %s", b.Modified, b.where())
+		if l := b.Lease.Describe(); l != "" {
+			i.Detail += ", " + l
+		}
 	case rowStaging:
 		i.Kind = "staging"
 		s, err := parseStaging(value)

@@ -198,3 +198,18 @@ func FuzzParseRow(f *testing.F) {
 		require.Equal(t, row, out)
 	})
 }
+
+// The row of a blob is described with its lease.
+func TestDescribeLease(t *testing.T) {
+	all := goldenBlobs()
+	for i, want := range map[int]string{
+		0: "modified 5882-04-23T16:27:23.6508552Z, 5 bytes inline",
+		6: "modified 5882-04-23T16:27:23.6508552Z, 5 bytes inline, lease 01000000-0000-0000-0000-000000000002 until 5882-04-23T16:27:23.6508569Z",
+	} {
+		row, err := appendRow(nil, &all[i])
+		require.NoError(t, err)
+		d, err := DescribeRow([]byte{rowBlob}, row)
+		require.NoError(t, err)
+		require.Equal(t, want, d.Detail)
+	}
+}

@@ -3,6 +3,7 @@ package lease
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 
 	"antipode/geo"
@@ -124,6 +125,19 @@ func (l Lease) Valid() bool {
 		return (l.Seconds == 0 || l.Seconds >= DurationMin && l.Seconds <= DurationMax) && l.Until != 0
 	}
 	return false
+}
+
+// Describe is for people; empty where there is none.
+func (l Lease) Describe() string {
+	switch {
+	case l.Kind == KindNone:
+		return ""
+	case l.Kind == KindBroken:
+		return fmt.Sprintf("lease %s broken at %s", l.ID, l.Until)
+	case l.Until == 0:
+		return fmt.Sprintf("lease %s without end", l.ID)
+	}
+	return fmt.Sprintf("lease %s until %s", l.ID, l.Until)
 }
 
 // State is that at a time.
