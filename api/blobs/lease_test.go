@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -107,4 +108,20 @@ func TestOrderOfLeaseChecks(t *testing.T) {
 	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, made.header.Get("x-ms-lease-id"))
 	// The id of the lease is no part of the guard.
 	require.Equal(t, 200, r.lease(whole, "renew", "x-ms-lease-id", made.header.Get("x-ms-lease-id")).status)
+}
+
+// Before 2012-02-12 a lease is of a minute, with an id of the server, and a break leaves its rest (protocol/blob.md 17.1).
+func TestLeasesOf2009(t *testing.T) {
+	r := newRig(t, nil)
+	require.Equal(t, 201, r.put("/cont/b", []byte("x")).status)
+	const version = "2011-08-18"
+	a := r.lease("/cont/b?", "acquire", "x-ms-version", version, "x-ms-proposed-lease-id", leaseA)
+	require.Equal(t, 201, a.status)
+	require.NotEqual(t, leaseA, a.header.Get("x-ms-lease-id"))
+	a = r.lease("/cont/b?", "break", "x-ms-version", version, "x-ms-lease-break-period", "5")
+	require.Equal(t, 202, a.status)
+	left, err := strconv.Atoi(a.header.Get("x-ms-lease-time"))
+	require.NoError(t, err)
+	require.Greater(t, left, 5)
+	require.LessOrEqual(t, left, 60)
 }

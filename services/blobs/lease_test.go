@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"antipode/services/catalog"
 	"antipode/services/lease"
 	"antipode/services/storageerr"
+	"antipode/stamp/feature"
 )
 
 // second is a second of commit times.
@@ -112,4 +114,33 @@ func TestContainerUnderALease(t *testing.T) {
 	require.ErrorIs(t, remove(&other), storageerr.LeaseMismatchOnContainer)
 	require.NoError(t, remove(&id))
 	require.ErrorIs(t, do(lease.Request{Action: lease.Release, ID: id}, 6*second), storageerr.ContainerNotFound)
+}
+
+// What an action needs: the level of the row that it leaves, and whether it is taken while the disk is nearly full.
+func TestLeaseNeeds(t *testing.T) {
+	for _, action := range []lease.Action{lease.Acquire, lease.Renew, lease.Change, lease.Release, lease.Break} {
+		r := lease.Request{Action: action}
+		level, deletes := feature.Leases, action == lease.Break
+		if action == lease.Release {
+			level, deletes = feature.Base, true
+		}
+		for _, w := range []services.Write{&LeaseBlob{Request: r}, &LeaseContainer{SetLease: catalog.SetLease{Request: r}}} {
+			require.Equal(t, level, w.(services.Leveled).Level(), "%T %d", w, action)
+			require.Equal(t, deletes, w.(services.Deletion).Deletes(), "%T %d", w, action)
+		}
+	}
+}
+
+// A field that is longer than its lease is refused, and so is another tag, and a number of fields that is not theirs.
+func TestMalformedFields(t *testing.T) {
+	b := goldenBlobs()[6]
+	row, err := appendRow(nil, &b)
+	require.NoError(t, err)
+	start := []byte{1, tagLease, 29}
+	at := bytes.Index(row, start)
+	require.Positive(t, at)
+	for _, other := range [][]byte{{1, tagLease, 30, 0}, {1, tagLease + 1, 29}, {2, tagLease, 29}, {0, tagLease, 29}} {
+		_, err := parseRow(slices.Concat(row[:at], other, row[at+len(start):]))
+		require.ErrorIs(t, err, ErrMalformed, "%v", other)
+	}
 }
