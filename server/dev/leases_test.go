@@ -122,3 +122,47 @@ func TestLeasesWithSDK(t *testing.T) {
 	})
 	require.NoError(t, err)
 }
+
+// R20: an unplanned failover keeps the leases that had arrived, and no other: the blob whose lease was lost takes writes.
+func TestR20LeasesArePromoted(t *testing.T) {
+	t.Parallel()
+	b := startBlobTest(t)
+	ctx := t.Context()
+	require.NoError(t, b.FinalizeNew(ctx))
+	_, err := b.first.CreateContainer(ctx, "cont", nil)
+	require.NoError(t, err)
+	for _, name := range []string{"kept", "lost"} {
+		_, err := b.first.UploadBuffer(ctx, "cont", name, blobContent(10, 1), nil)
+		require.NoError(t, err)
+	}
+	state := func(c *azblob.Client, name string) lease.StateType {
+		p, err := c.ServiceClient().NewContainerClient("cont").NewBlobClient(name).GetProperties(ctx, nil)
+		if err != nil || p.LeaseState == nil {
+			return ""
+		}
+		return *p.LeaseState
+	}
+	_, err = b.leaseOf(t, b.first, "kept", leaseA).AcquireLease(ctx, -1, nil)
+	require.NoError(t, err)
+	eventually(t, "one lease at -secondary", func() bool {
+		return state(b.second, "kept") == lease.StateTypeLeased && state(b.second, "lost") == lease.StateTypeAvailable
+	})
+	b.link.Cut()
+	_, err = b.leaseOf(t, b.first, "lost", leaseA).AcquireLease(ctx, -1, nil)
+	require.NoError(t, err)
+	require.NoError(t, b.admin.StopLocation(ctx, North))
+	b.link.Heal()
+	promote(t, b.Cluster, blobTestAccount)
+	eventually(t, "the new primary takes writes", func() bool {
+		_, err := b.first.UploadBuffer(ctx, "cont", "lost", blobContent(10, 2), nil)
+		return err == nil
+	})
+	require.Equal(t, lease.StateTypeAvailable, state(b.first, "lost"))
+	require.Equal(t, lease.StateTypeLeased, state(b.first, "kept"))
+	_, err = b.first.UploadBuffer(ctx, "cont", "kept", blobContent(10, 2), nil)
+	requireBlobCode(t, err, 412, bloberror.LeaseIDMissing)
+	_, err = b.leaseOf(t, b.first, "kept", leaseB).AcquireLease(ctx, -1, nil)
+	requireBlobCode(t, err, 409, bloberror.LeaseAlreadyPresent)
+	_, err = b.leaseOf(t, b.first, "kept", leaseA).ReleaseLease(ctx, nil)
+	require.NoError(t, err)
+}
