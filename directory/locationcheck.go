@@ -73,10 +73,10 @@ func (d *Directory) CheckLocation(ctx context.Context, by Insisted) (out Locatio
 	if err != nil {
 		return out, err
 	}
-	if w.location.Active() {
+	out.Move = d.promotesLocation(by)
+	if w.location.Active() && !stopsAsking(w.location, out.Move) {
 		return out, errLocation(w.location)
 	}
-	out.Move = d.promotesLocation(by)
 	out.LocationProgress = w.progress(&out.Move)
 	list := w.waiting(&out.Move)
 	whys, err := d.checkPromotions(ctx, list, by)

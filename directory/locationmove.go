@@ -23,6 +23,7 @@ import (
 //
 //	moving ──waves of failovers of accounts, by name; those that did not move are tried again in later rounds──> over
 //	moving ──an operator ends it──> ending ──no failover is under way──> over
+//	moving, unplanned ──an operator has it go on without the witness──> moving, from the first account on
 //
 // A wave bounds how long the writes of one account stand, however many accounts there are: its gates close and open with
 // those of its wave. The steps of a wave share their groups: see together. What happened to an account is in its own record.
@@ -58,7 +59,8 @@ func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*ca
 }
 
 // PromoteLocation begins the unplanned failover of all accounts whose secondary is here (R20), without asking their primary,
-// each as an operator insists for all: see PromoteAs. Errors as of MoveLocation.
+// each as an operator insists for all: see PromoteAs. With WithoutWitness one that is under way, and asks the witness, goes on
+// without it. Other errors are as of MoveLocation.
 func (d *Directory) PromoteLocation(ctx context.Context, by Insisted) (*catalog.LocationMove, error) {
 	return d.beginLocation(ctx, d.promotesLocation(by))
 }
@@ -71,7 +73,7 @@ func (d *Directory) promotesLocation(by Insisted) catalog.LocationMove {
 
 // errLocation refuses to begin the failover of a location beside another one.
 func errLocation(m *catalog.LocationMove) error {
-	return errOperation.Saying(fmt.Sprintf("a failover of location %s is under way", m.From))
+	return errOperation.Saying(fmt.Sprintf("a failover of location %s is under way: antipodectl failover show --location %s", m.From, m.From))
 }
 
 func (d *Directory) beginLocation(ctx context.Context, want catalog.LocationMove) (*catalog.LocationMove, error) {
@@ -81,32 +83,25 @@ func (d *Directory) beginLocation(ctx context.Context, want catalog.LocationMove
 		if err != nil {
 			return nil, err
 		}
-		if have.Active() {
+		to := want
+		switch {
+		case stopsAsking(have, want):
+			to = *have
+			to.WithoutWitness, to.AcceptPart = true, have.AcceptPart || want.AcceptPart
+			to.Round, to.After, to.Refused, to.RefusedCount = 1, "", nil, 0
+		case have.Active():
 			return nil, errLocation(have)
 		}
-		if done, err := d.locationTo(ctx, have, want); err != nil || done {
-			return &want, err
-		}
-	}
-}
-
-// EndLocation has the failover of a location end: no account's begins any more, and those under way end without effect, but
-// for accounts that were taken. Resume goes on. InvalidInput if none is under way here.
-func (d *Directory) EndLocation(ctx context.Context) (*catalog.LocationMove, error) {
-	for {
-		have, err := d.LocationMove(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if have == nil || have.Phase != catalog.LocationMoving {
-			return nil, storageerr.InvalidInput.Saying("no failover of a location is under way here that could be ended")
-		}
-		to := *have
-		to.Phase, to.Reason = catalog.LocationEnding, "an operator ended it"
 		if done, err := d.locationTo(ctx, have, to); err != nil || done {
 			return &to, err
 		}
 	}
+}
+
+// stopsAsking reports whether what is asked for has the failover that is under way go on without the witness.
+func stopsAsking(have *catalog.LocationMove, want catalog.LocationMove) bool {
+	return have != nil && have.Phase == catalog.LocationMoving && have.Unplanned && want.Unplanned &&
+		want.WithoutWitness && !have.WithoutWitness
 }
 
 // LocationMove returns the failover of a location that is under way here, or was last; nil for none.
@@ -197,7 +192,7 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 	case m.Phase != catalog.LocationMoving && m.Phase != catalog.LocationEnding:
 		return 0, fmt.Errorf("directory: phase %q of the failover of location %s: %w", m.Phase, m.From, feature.ErrLater)
 	case m.Phase == catalog.LocationEnding && len(under) > 0:
-		return movePause, d.endAll(ctx, m, under)
+		return movePause, d.endAll(ctx, m, w.endable(m))
 	case m.Phase == catalog.LocationEnding:
 		to.Phase = catalog.LocationOver
 	default:
@@ -256,24 +251,6 @@ func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave
 	return to
 }
 
-// endAll ends failovers of accounts, unless they end already.
-func (d *Directory) endAll(ctx context.Context, m *catalog.LocationMove, under []*catalog.Account) error {
-	errs := make([]error, len(under))
-	together(ctx, len(under), func(ctx context.Context, i int) {
-		a := under[i]
-		switch {
-		case m.Unplanned:
-			_, errs[i] = d.EndPromotion(ctx, a.Name)
-		case a.Operation.Move.Reason == "":
-			_, errs[i] = d.EndMove(ctx, a.Name)
-			if row, ok := storageerr.Of(errs[i]); ok && row.Code == storageerr.InvalidInput.Code {
-				errs[i] = nil // It has moved, or ends.
-			}
-		}
-	})
-	return errors.Join(errs...)
-}
-
 // work is what a catalog has to go on with.
 type work struct {
 	// all are the complete accounts, by name.
@@ -292,7 +269,7 @@ func (w *work) none() bool { return len(w.list)+len(w.promotions) == 0 && !w.loc
 // moving are the accounts whose failover is under way, of those that a location's is of.
 func (w *work) moving(m *catalog.LocationMove) (out []*catalog.Account) {
 	if m.Unplanned {
-		return accountsOf(w.promotions)
+		return accountsOf(w.promoting(m))
 	}
 	for _, a := range w.list {
 		if a.Moves() {
@@ -300,6 +277,21 @@ func (w *work) moving(m *catalog.LocationMove) (out []*catalog.Account) {
 		}
 	}
 	return out
+}
+
+// promoting are the unplanned failovers that are under way, for that of a location. While the witness is away a claim stays,
+// so the location's must not wait for it: without the witness it begins those failovers again, and its end is over where
+// claims alone are to be withdrawn.
+func (w *work) promoting(m *catalog.LocationMove) []promoting {
+	return slices.DeleteFunc(slices.Clone(w.promotions), func(p promoting) bool {
+		switch p.promotion.Phase {
+		case catalog.PromotionWithdrawing:
+			return m.WithoutWitness || m.Phase == catalog.LocationEnding
+		case catalog.PromotionClaiming:
+			return m.WithoutWitness && m.Phase != catalog.LocationEnding
+		}
+		return false
+	})
 }
 
 // left are the accounts that have a copy and have not moved.
@@ -351,8 +343,8 @@ func (w *work) progress(m *catalog.LocationMove) LocationProgress {
 			out.Moving[string(a.Operation.Move.Phase)]++
 		}
 	}
-	for _, p := range w.promotions {
-		if m.Unplanned {
+	if m.Unplanned {
+		for _, p := range w.promoting(m) {
 			out.Moving[string(p.promotion.Phase)]++
 		}
 	}

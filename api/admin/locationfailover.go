@@ -29,7 +29,7 @@ func (p *port) locationFailover(c echo.Context) error {
 func (p *port) failLocationOver(c echo.Context) error {
 	const verb = "change"
 	l := geo.Location(c.Param("location"))
-	what := "the failover of location " + string(l)
+	what := "the failover at location " + string(l) // It may be of the other one.
 	if err := p.controls(verb, what, l); err != nil {
 		return err
 	}
