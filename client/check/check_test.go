@@ -298,7 +298,8 @@ func TestStatus(t *testing.T) {
 			{Critical, "north does not answer; nothing is replicated to it, for 7 accounts", "docs/runbooks/target-down.md"},
 			{
 				Warning, "account acct4 cannot go on with the failover: the other one does not know yet: not reachable",
-				"antipodectl account show acct4",
+				"start the witness again (docs/runbooks/witness.md); if south is off and stays off: " +
+					"antipodectl failover unplanned acct4 --yes --without-witness",
 			},
 		}},
 		"changes wait for a location that the port does not show": {func(s *admin.Status) {

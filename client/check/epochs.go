@@ -73,7 +73,7 @@ func (f *findings) witness() {
 		whom := among(l, e.WaitingNodes)
 		all, away = all && whom == string(l.Name), append(away, whom)
 		switch {
-		case e.Confirmed && (e.By == "override" || e.By == "policy"):
+		case ByWord(l):
 			word = append(word, string(l.Name))
 		case e.Confirmed:
 			lease = append(lease, string(l.Name))
@@ -103,6 +103,12 @@ func (f *findings) witness() {
 	f.add(severity, next, "%s", because(what, why))
 }
 
+// ByWord reports whether a location takes writes without a lease, by an operator's word.
+func ByWord(l admin.Location) bool {
+	e := l.Epochs
+	return e != nil && e.Confirmed && (e.By == "override" || e.By == "policy")
+}
+
 const witnessPage = "docs/runbooks/witness.md"
 
 // SilentWitness names the witness of a location that does not answer there, and why: a failover to the location would wait
@@ -128,13 +134,20 @@ func silentWitness(address string, whom []string) string {
 	return what
 }
 
-// WayOut is what to do about an unplanned failover of an account that waits for the witness; empty for any other account.
+// WayOut is what to do about an unplanned failover of an account that waits for the witness, or whose claim that is to forget;
+// empty for any other account.
 func WayOut(a admin.Account) string {
-	if a.OperationWaits == "" || a.FailoverPhase != admin.FailoverClaiming {
+	if a.OperationWaits == "" {
 		return ""
 	}
-	return fmt.Sprintf("if %s is off and stays off: antipodectl failover unplanned %s --yes --without-witness; else: antipodectl failover end %s",
-		a.Primary, a.Name, a.Name)
+	without := fmt.Sprintf("if %s is off and stays off: antipodectl failover unplanned %s --yes --without-witness", a.Primary, a.Name)
+	switch a.FailoverPhase {
+	case admin.FailoverClaiming:
+		return fmt.Sprintf("%s; else: antipodectl failover end %s", without, a.Name)
+	case admin.FailoverWithdrawing: // It has ended already.
+		return fmt.Sprintf("start the witness again (%s); %s", witnessPage, without)
+	}
+	return ""
 }
 
 // unwitnessed reports whether a location has a witness that gave it no lease last.

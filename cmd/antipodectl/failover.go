@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
-	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -87,6 +85,8 @@ type failoverPlan struct {
 	Services []admin.ServiceLag `json:"services"`
 	// Witness is why an unplanned failover would wait for the witness: see unplannedPlan.
 	Witness string `json:"witness,omitempty"`
+	// witness is what the plan has of the witness beside that.
+	witness witnessPlan
 	// gone: the primary does not answer.
 	gone bool
 	lag  admin.Lag
@@ -109,7 +109,8 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		return out, nil
 	}
 	if s, err := t.client.Status(ctx); err == nil { // Else nothing is known of a witness, and a failover says itself what it waits for.
-		out.Witness = silentWitness(s, out.To)
+		out.witness = planWitness(s, out.From, out.To)
+		out.Witness = out.witness.why
 	}
 	lag, err := t.client.Lag(ctx, name, admin.LagQuery{})
 	if err != nil {
@@ -145,15 +146,6 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	return out, nil
 }
 
-// silentWitness is why an unplanned failover to a location would wait for the witness, empty if it would not.
-func silentWitness(s admin.Status, to geo.Location) string {
-	i := slices.IndexFunc(s.Locations, func(l admin.Location) bool { return l.Name == to })
-	if i < 0 {
-		return ""
-	}
-	return check.SilentWitness(s.Locations[i])
-}
-
 // statusOf is the status of a service, of which the port that answers may not know it.
 func statusOf(s admin.ServiceLag) string {
 	if s.Status == "" {
@@ -180,7 +172,7 @@ func writePlan(w io.Writer, p failoverPlan) {
 		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary%s\n", p.After, p.From, loss)
 	}
 	writeBlocked(w, p.Blocked)
-	writeWitness(w, p.Witness, p.From, p.To, false)
+	p.witness.write(w)
 	if p.gone {
 		_, _ = fmt.Fprintf(w, "otherwise  antipodectl failover unplanned %s shows what would be lost, if %s is gone\n", p.Account, p.From)
 	}
@@ -259,6 +251,7 @@ the first failover. Where an account was made is not recorded: move such account
 		if err != nil {
 			return err
 		}
+		plan.witness.planned = true
 		if dry || !yes {
 			err := t.print(plan, func(w io.Writer) {
 				writePlan(w, plan)

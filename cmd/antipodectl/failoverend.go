@@ -54,8 +54,13 @@ stay at LOCATION. It returns when that is so; failover planned --location goes o
 		if err != nil {
 			return err
 		}
+		t.addWaits(ctx, &a.Account)
 		return t.print(a, func(w io.Writer) {
 			_, _ = fmt.Fprintf(w, "account %s: its failover ended without effect: it is at %s as before\n", a.Name, a.Primary)
+			if a.FailoverPhase == admin.FailoverWithdrawing {
+				_, _ = fmt.Fprintf(w, "until the witness has forgotten its claim %s refuses writes of it, and another failover begins only with --without-witness\n", a.Primary)
+				writeWaiting(w, a.Account)
+			}
 		})
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {

@@ -35,8 +35,15 @@ func TestR19EndSaysWhatCameOfIt(t *testing.T) {
 			command.Done, "account pictures: its failover ended without effect: it is at north as before\n", "",
 		},
 		"an unplanned one": {
-			[]admin.AccountInfo{at("north", admin.FailoverThawing, ""), at("north", admin.FailoverWithdrawing, "")},
+			[]admin.AccountInfo{at("north", admin.FailoverThawing, ""), at("north", admin.FailoverWithdrawing, ""), at("north", "", "")},
 			command.Done, "account pictures: its failover ended without effect: it is at north as before\n", "",
+		},
+		"the witness does not answer": {
+			[]admin.AccountInfo{at("north", admin.FailoverThawing, ""), at("north", admin.FailoverWithdrawing, "witness: refused")},
+			command.Done, "account pictures: its failover ended without effect: it is at north as before\n" +
+				"until the witness has forgotten its claim north refuses writes of it, and another failover begins only with --without-witness\n" +
+				"it cannot go on now: witness: refused\nnext: start the witness again (docs/runbooks/witness.md); " +
+				"if north is off and stays off: antipodectl failover unplanned pictures --yes --without-witness\n", "",
 		},
 		"too late": {
 			[]admin.AccountInfo{at("north", admin.FailoverOffered, ""), at("south", "", "")},

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -19,6 +20,8 @@ type wholeCheck struct {
 	Accounts []admin.RefusedFailover `json:"refused_accounts"`
 	// Unchecked is how many are not refused as far as is known: see admin.LocationFailover.
 	Unchecked int `json:"unchecked,omitempty"`
+	// Moving are those of which one is under way already, by its phase. One without the witness has those go on that wait for it.
+	Moving map[string]int `json:"moving,omitempty"`
 	// Stay are those of which the location does not know a copy: it has none, or does not know of it yet.
 	Stay int `json:"stay,omitempty"`
 	// Unknown is why the location does not say.
@@ -53,7 +56,8 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 		p.Unplanned.Unknown = oneLine(err.Error())
 		return
 	}
-	p.Unplanned.Stay = max(0, p.Accounts-now.Waiting)
+	p.Unplanned.Moving = now.Moving
+	p.Unplanned.Stay = max(0, p.Accounts-now.Waiting-p.Unplanned.moving())
 }
 
 // writeOther names the other kind of failover where that is the one to think of: no planned one begins at a location that is
@@ -68,6 +72,14 @@ func (p wholePlan) writeOther(w io.Writer) {
 	}
 }
 
+// moving is how many accounts have one under way already; nil has none.
+func (c *wholeCheck) moving() (n int) {
+	for _, of := range c.Moving {
+		n += of
+	}
+	return n
+}
+
 // write writes what an unplanned failover would refuse.
 func (c *wholeCheck) write(w io.Writer) {
 	switch {
@@ -77,8 +89,11 @@ func (c *wholeCheck) write(w io.Writer) {
 	default:
 		_, _ = fmt.Fprintf(w, "unplanned  %d accounts would be refused\n", c.Refused)
 		writeRefused(w, c.Accounts, c.Refused)
+		if n := c.moving(); n > 0 {
+			_, _ = fmt.Fprintf(w, "unplanned  %s would not begin one: it is under way already%s\n", check.Count(n, "account"), phases(c.Moving))
+		}
 		if c.Stay > 0 {
-			_, _ = fmt.Fprintf(w, "unplanned  %d accounts would stay: the other location knows of no copy of them\n", c.Stay)
+			_, _ = fmt.Fprintf(w, "unplanned  %s would stay: the other location knows of no copy\n", check.Count(c.Stay, "account"))
 		}
 		if c.Unchecked > 0 {
 			_, _ = fmt.Fprintf(w, "unplanned  of %d accounts it is not known: ranges do not answer\n", c.Unchecked)

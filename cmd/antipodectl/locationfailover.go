@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -72,8 +71,10 @@ type wholePlan struct {
 	Unplanned *wholeCheck `json:"unplanned,omitempty"`
 	// Witness is why unplanned failovers would wait for the witness: see unplannedPlan.
 	Witness string `json:"witness,omitempty"`
-	// without: they were asked for without the witness. runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
-	without, runs, serves, unplanned bool
+	// witness is what the plan has of the witness beside that.
+	witness witnessPlan
+	// runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
+	runs, serves, unplanned bool
 }
 
 // wholeService is how far one service of many accounts is.
@@ -125,7 +126,8 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	if p.To == "" {
 		return p, command.Wrong(errors.New("the port that answers knows no other location: give --to"))
 	}
-	p.Witness = silentWitness(s, p.To)
+	p.witness = planWitness(s, p.From, p.To)
+	p.Witness = p.witness.why
 	for _, svc := range geo.Services {
 		p.Services = append(p.Services, wholeService{Service: svc.String()})
 	}
@@ -209,7 +211,7 @@ func writeWholePlan(w io.Writer, p wholePlan) {
 	}
 	p.Unplanned.write(w)
 	writeBlocked(w, p.Blocked)
-	writeWitness(w, p.Witness, p.From, p.To, p.without)
+	p.witness.write(w)
 	p.writeOther(w)
 }
 
@@ -227,7 +229,7 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 	if err != nil {
 		return err
 	}
-	plan.without = in.WithoutWitness
+	plan.witness.without, plan.witness.planned = in.WithoutWitness, in.Type == admin.FailoverPlanned
 	if dry {
 		if in.Type == admin.FailoverUnplanned {
 			t.checkWhole(ctx, &plan, in)
@@ -252,7 +254,8 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 	if now, err = t.awaitWhole(ctx, at, now); err != nil {
 		return err
 	}
-	if err := t.print(now, func(w io.Writer) { writeWhole(w, now) }); err != nil {
+	state := t.stateOfWhole(ctx, now)
+	if err := t.print(state, func(w io.Writer) { writeWhole(w, state) }); err != nil {
 		return err
 	}
 	if now.Waiting > 0 {
@@ -260,134 +263,4 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 		return &command.Error{Code: command.Failed, Err: fmt.Errorf("%d accounts are still at %s: %s", now.Waiting, now.From, why)}
 	}
 	return nil
-}
-
-// awaitWhole waits until the failover of a location is over, and shows its progress on stderr.
-func (t *tool) awaitWhole(ctx context.Context, at geo.Location, now admin.LocationFailover) (admin.LocationFailover, error) {
-	for shown, since := "", t.mono(); now.Phase != admin.LocationOver; {
-		if line := wholeLine(now); line != shown {
-			shown = line
-			_, _ = fmt.Fprintf(t.errOut, "%s (%.1f s)\n", line, (t.mono() - since).Seconds())
-		}
-		if t.mono()-since > failoverWaitMax {
-			return now, fmt.Errorf("the failover of %s goes on: failover show --location %s says how far it is", now.From, now.From)
-		}
-		select {
-		case <-ctx.Done():
-			return now, fmt.Errorf("interrupted: the failover of %s goes on, and failover end --location %s has it end", now.From, now.From)
-		case <-t.after(wholePause):
-		}
-		if next, err := t.client.LocationFailover(ctx, at); err == nil { // Else the location is busy: look again.
-			now = next
-		}
-	}
-	return now, nil
-}
-
-// wholePause is the pause between two looks, each of which counts all accounts.
-const wholePause = 500 * time.Millisecond
-
-// wholeLine is how far the failover of a location is.
-func wholeLine(f admin.LocationFailover) string {
-	line := fmt.Sprintf("%s: %s, %d moved, %d waiting", f.From, f.Phase, f.Moved, f.Waiting)
-	for _, phase := range []string{
-		admin.FailoverDraining, admin.FailoverClosing, admin.FailoverOffered, admin.FailoverClaiming, admin.FailoverApplying,
-		admin.FailoverFreezing, admin.FailoverThawing, admin.FailoverWithdrawing, admin.FailoverEnding,
-	} {
-		if n := f.Moving[phase]; n > 0 {
-			line += fmt.Sprintf(", %d %s", n, phase)
-		}
-	}
-	return line
-}
-
-func writeWhole(w io.Writer, f admin.LocationFailover) {
-	if f.From == "" {
-		_, _ = fmt.Fprintln(w, "there was no failover of a location")
-		return
-	}
-	_, _ = fmt.Fprintf(w, "location   %s to %s, %s, %s, round %d\n", f.From, f.To, f.Type, f.Phase, f.Round)
-	_, _ = fmt.Fprintf(w, "accounts   %s; %d without a copy stay\n", strings.TrimPrefix(wholeLine(f), string(f.From)+": "+f.Phase+", "), f.Alone)
-	if n := f.Moving[admin.FailoverClaiming]; n > 0 {
-		_, _ = fmt.Fprintf(w, "claiming   %d wait for the witness; antipodectl check says whether it answers, and what to do for each; failover end --location %s ends all\n", n, f.From)
-	}
-	for line := range strings.Lines(f.Reason) {
-		_, _ = fmt.Fprintf(w, "ended      %s\n", oneLine(line))
-	}
-	writeRefused(w, f.RefusedAccounts, f.Refused)
-}
-
-// findWhole returns the failover of a location that is under way, or was last, and where.
-func (t *tool) findWhole(ctx context.Context, f wholeFlags) (at geo.Location, found admin.LocationFailover, err error) {
-	s, err := t.client.Status(ctx)
-	if err != nil {
-		return "", found, err
-	}
-	if err := f.known(s.Locations); err != nil {
-		return "", found, err
-	}
-	var silent error
-	for _, l := range s.Locations {
-		now, err := t.client.LocationFailover(ctx, l.Name)
-		if err != nil {
-			silent = err
-			continue
-		}
-		if string(now.From) == f.from && (at == "" || now.Begun.After(found.Begun.Time)) {
-			at, found = l.Name, now
-		}
-	}
-	if at == "" && silent != nil {
-		return "", found, silent
-	}
-	return at, found, nil
-}
-
-func (t *tool) failoverShow() *cobra.Command {
-	var whole wholeFlags
-	c := &cobra.Command{
-		Use:   "show --location LOCATION",
-		Short: "Say how far the failover of a location is, or how it ended",
-		Long: `show says how many accounts of LOCATION have moved, which phase the others are in, and which were
-passed over and why. account show says it of one account.`,
-		Example: `  antipodectl failover show --location northcentralus`,
-		Args:    exactly(),
-	}
-	c.RunE = answer(t, func(ctx context.Context, _ []string) (admin.LocationFailover, error) {
-		if whole.from == "" {
-			return admin.LocationFailover{}, command.Wrong(errors.New(c.CommandPath() + " needs --location LOCATION"))
-		}
-		_, found, err := t.findWhole(ctx, whole)
-		return found, err
-	}, writeWhole)
-	c.Flags().StringVar(&whole.from, "location", "", "the `LOCATION` that the accounts leave")
-	return c
-}
-
-// endWhole ends the failover of a location; with dry it says what that would meet.
-func (t *tool) endWhole(ctx context.Context, f wholeFlags, dry bool) error {
-	at, now, err := t.findWhole(ctx, f)
-	if err != nil {
-		return err
-	}
-	if at == "" || now.Phase == admin.LocationOver {
-		return fmt.Errorf("no failover of location %s is under way", f.from)
-	}
-	if !dry {
-		if now.Phase != admin.LocationEnding { // Else it ends already.
-			now, err = t.client.FailLocationOver(ctx, at, admin.Failover{Type: admin.FailoverEnd})
-		}
-		if err != nil {
-			return err
-		}
-		if now, err = t.awaitWhole(ctx, at, now); err != nil {
-			return err
-		}
-	}
-	return t.print(now, func(w io.Writer) {
-		writeWhole(w, now)
-		if dry {
-			_, _ = fmt.Fprintln(w, "nothing was changed")
-		}
-	})
 }

@@ -73,15 +73,24 @@ func (p unplannedPlan) write(w io.Writer) {
 	if p.Primary != p.in.To && len(p.CountedAtPrimary) < len(p.Loss) {
 		_, _ = fmt.Fprintf(w, "KNOWN LOST is unknown beyond this: %s has not said how much it has committed\n", p.Primary)
 	}
-	if p.FailoverPhase == "" {
-		writeWitness(w, p.Witness, p.planned.From, p.planned.To, p.in.WithoutWitness)
+	if p.FailoverPhase == "" || p.FailoverPhase == admin.FailoverWithdrawing {
+		p.planned.witness.of(p.in, p.FailoverPhase).write(w)
 	}
 	if p.beside {
 		p.writeAlive(w)
 	}
 	if p.Refused == "" {
-		_, _ = fmt.Fprintln(w, nothingChanged)
+		writeUnchanged(w, p.underWay(), nothingChanged)
 	}
+}
+
+// underWay is the unplanned failover that is under way, which refuses another one; none where that has it go on without the witness.
+func (p unplannedPlan) underWay() []string {
+	claims := p.FailoverPhase == admin.FailoverClaiming || p.FailoverPhase == admin.FailoverWithdrawing
+	if !p.Promoting() || claims && p.in.WithoutWitness {
+		return nil
+	}
+	return []string{p.Operation}
 }
 
 // writeAlive warns where the primary of an account answers: it may take writes, all of which an unplanned failover loses.
@@ -95,19 +104,6 @@ func (p unplannedPlan) writeAlive(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s answers: what it has acknowledged and is not there would be lost; first mend what blocks a planned failover: "+
 			"antipodectl failover plan %s\n", plan.From, p.Name)
 	}
-}
-
-// writeWitness names a witness that does not answer, what an unplanned failover does then, and what to do.
-func writeWitness(w io.Writer, why string, from, to geo.Location, without bool) {
-	if why == "" {
-		return
-	}
-	_, _ = fmt.Fprintf(w, "witness    %s\n", why)
-	if !without {
-		_, _ = fmt.Fprintln(w, "witness    until it does an unplanned failover waits in phase claiming; after 2 minutes it ends without effect")
-		_, _ = fmt.Fprintf(w, "witness    if %s is off and stays off: failover unplanned with --without-witness does not wait; failover end ends one that waits\n", from)
-	}
-	_, _ = fmt.Fprintf(w, "witness    until it is back %s takes writes of accounts with a copy only after antipodectl location confirm %s --not-promoted\n", to, to)
 }
 
 // writeLoss writes what an unplanned failover of an account loses, or has lost. counted are the services of which the primary

@@ -136,12 +136,14 @@ func TestR21PlansNameADeadWitness(t *testing.T) {
 	d.lags(true)
 	url := d.port(t)
 	const why = "witness    the witness third:10300 does not answer southcentralus (witness: refused)\n"
-	const waits = "witness    until it does an unplanned failover waits in phase claiming; after 2 minutes it ends without effect\n" +
-		"witness    if northcentralus is off and stays off: failover unplanned with --without-witness does not wait; failover end ends one that waits\n"
+	const waits = "witness    until it does an unplanned failover waits in phase claiming; after 2 minutes it gives up, " +
+		"and northcentralus refuses writes until the witness is back\n" +
+		"witness    if northcentralus is off and stays off: failover unplanned with --without-witness does not wait, also where one waits or has given up\n"
 	const then = "witness    until it is back southcentralus takes writes of accounts with a copy only after antipodectl location confirm southcentralus --not-promoted\n"
 	lines := []string{
 		"failover plan pictures", "failover planned pictures --dry-run", "failover unplanned pictures --dry-run",
-		"failover plan --location northcentralus", "failover unplanned --location northcentralus --dry-run",
+		"failover plan --location northcentralus", "failover planned --location northcentralus --dry-run",
+		"failover unplanned --location northcentralus --dry-run",
 	}
 	for _, line := range lines {
 		_, out, errOut := ctl(url, strings.Fields(line)...)
@@ -151,9 +153,17 @@ func TestR21PlansNameADeadWitness(t *testing.T) {
 	deadWitness(&d.status)
 	for _, line := range lines {
 		_, out, errOut := ctl(url, strings.Fields(line)...)
-		require.Contains(t, out, why+waits+then, "%s: %s", line, errOut)
+		require.Equal(t, !strings.Contains(line, " planned "), strings.Contains(out, waits), "%s: %s", line, out)
+		require.Contains(t, strings.Replace(out, waits, "", 1), why+then, "%s: %s", line, errOut)
 		_, out, _ = ctl(url, strings.Fields(line+" -o json")...)
 		require.Contains(t, out, `"witness": "the witness third:10300 does not answer southcentralus (witness: refused)"`, line)
+		for _, by := range []string{"override", "policy"} { // The location takes writes already.
+			d.status.Locations[1].Epochs.Confirmed, d.status.Locations[1].Epochs.By = true, by
+			_, out, _ = ctl(url, strings.Fields(line)...)
+			require.Contains(t, out, why, line)
+			require.NotContains(t, out, "location confirm", "%s: %s", line, by)
+		}
+		d.status.Locations[1].Epochs.Confirmed = false
 		if strings.Contains(line, "unplanned") {
 			_, out, _ = ctl(url, strings.Fields(line+" --without-witness")...)
 			require.Contains(t, out, why+then, line)

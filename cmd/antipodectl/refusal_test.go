@@ -179,7 +179,17 @@ func TestWholePlanNamesRefusedAccounts(t *testing.T) {
 
 	url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{From: drillNorth, To: drillSouth})
 	_, out, _ = ctl(url, "failover", "unplanned", "--location", "northcentralus")
-	require.Contains(t, out, "unplanned  0 accounts would be refused\nunplanned  1 accounts would stay: the other location knows of no copy of them\n")
+	require.Contains(t, out, "unplanned  0 accounts would be refused\nunplanned  1 account would stay: the other location knows of no copy\n")
+
+	// One whose failover is under way, or waits to be forgotten by the witness, has a copy.
+	for _, waiting := range []int{0, 1} {
+		url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{
+			From: drillNorth, To: drillSouth, Waiting: waiting, Moving: map[string]int{admin.FailoverWithdrawing: 1 - waiting},
+		})
+		_, out, _ = ctl(url, "failover", "unplanned", "--location", "northcentralus")
+		require.NotContains(t, out, "would stay")
+		require.Equal(t, waiting == 0, strings.Contains(out, "unplanned  1 account would not begin one: it is under way already, 1 withdrawing\n"), out)
+	}
 
 	url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{})
 	code, out, errOut := ctl(url, "failover", "unplanned", "--location", "northcentralus")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -127,7 +128,7 @@ func (t *tool) unplanned(ctx context.Context, name geo.Account, f admin.Failover
 func (t *tool) promote(ctx context.Context, name geo.Account, f admin.Failover) (admin.AccountUpdated, error) {
 	now, err := t.unplanned(ctx, name, f)
 	if err != nil {
-		return now, err
+		return now, t.refusedBeside(ctx, name, err)
 	}
 	f.DryRun = true
 	for shown, wayOut, ended, since := "", "", "", t.mono(); ; {
@@ -161,6 +162,22 @@ func (t *tool) promote(ctx context.Context, name geo.Account, f admin.Failover) 
 			now = next
 		}
 	}
+}
+
+// refusedBeside adds to the refusal of an unplanned failover, since one is under way that waits for the witness, what to do.
+func (t *tool) refusedBeside(ctx context.Context, name geo.Account, err error) error {
+	var refused *admin.Error
+	if !errors.As(err, &refused) || refused.Status != http.StatusConflict {
+		return err
+	}
+	a, unknown := t.client.Account(ctx, name)
+	if unknown != nil {
+		return err
+	}
+	if t.addWaits(ctx, &a.Account); check.WayOut(a.Account) != "" {
+		return fmt.Errorf("%w; next: %s", err, check.WayOut(a.Account))
+	}
+	return err
 }
 
 // stateOf is the phase of a failover, with what it waits for.

@@ -218,6 +218,13 @@ func (l *Location) endFailover(ctx context.Context, name geo.Account) (*catalog.
 	if err != nil {
 		return nil, err
 	}
+	if !ended {
+		p, err := l.Directory.Promotion(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		ended = p != nil // It ends already.
+	}
 	if ended {
 		return l.Directory.Account(ctx, name)
 	}

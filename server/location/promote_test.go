@@ -70,6 +70,25 @@ func TestR20PromotionsAreDescribed(t *testing.T) {
 	require.Equal(t, []wire.Account{{}, {}}, described(), "it is of another location")
 }
 
+// R20: the end of an unplanned failover that ends already is no error here: else the primary would be asked, which may be dead.
+func TestR20EndOfOneThatEnds(t *testing.T) {
+	t.Parallel()
+	l := New(Options{Name: "south", Other: "north", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
+	s := stamptest.New(t, "south", geo.Catalog)
+	l.stamp.Store(s)
+	of := catalog.Account{Name: "pictures", Redundancy: catalog.GRS, Primary: "north", Secondary: "south", Epoch: 1, Active: true}
+	for _, phase := range []catalog.PromotionPhase{catalog.PromotionClaiming, catalog.PromotionThawing, catalog.PromotionWithdrawing} {
+		stamptest.Submit(t, s, s.Route().Catalog(), oneAccount{a: of, promotion: &catalog.Promotion{Phase: phase, Location: "north", Number: 1}})
+		a, err := l.endFailover(t.Context(), of.Name)
+		require.NoError(t, err, phase)
+		require.Equal(t, of.Name, a.Name)
+	}
+	of.Name = "resting"
+	stamptest.Submit(t, s, s.Route().Catalog(), oneAccount{a: of})
+	_, err := l.endFailover(t.Context(), of.Name)
+	require.Error(t, err)
+}
+
 // R19, R20: a field that a failover of a type does not have is refused: a end with dry_run would end a failover.
 func TestR19FailoverHasTheFieldsOfItsType(t *testing.T) {
 	t.Parallel()
