@@ -52,6 +52,11 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 	if p.Unplanned.Accounts == nil {
 		p.Unplanned.Accounts = []admin.RefusedFailover{}
 	}
+	if refused := (*admin.Error)(nil); p.unplanned && errors.As(err, &refused) && refused.Status == http.StatusConflict {
+		p.Unplanned = nil // Another one is under way: --yes is refused, too.
+		p.Blocked = append(p.Blocked, oneLine(refused.Message))
+		return
+	}
 	if err != nil {
 		p.Unplanned.Unknown = oneLine(err.Error())
 		return

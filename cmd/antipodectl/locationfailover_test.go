@@ -12,6 +12,30 @@ import (
 	"antipode/client/command"
 )
 
+// R20: the plan of an unplanned failover of a location beside one that is under way names that, and that --yes is refused.
+func TestR20LocationPlanBesideAnotherOne(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Status{
+			Locations: []admin.Location{{Name: "north", State: admin.Unreachable}, {Name: "south", State: admin.Running}},
+			Accounts:  []admin.AccountStatus{{Account: admin.Account{Name: "pictures", Primary: "north", Secondary: "south"}}},
+		})
+	})
+	mux.HandleFunc("POST /v1/locations/south/failover", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{Code: "StorageAccountOperationInProgress", Message: "one of north is under way"}})
+	})
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	code, out, errOut := ctl(srv.URL, "failover", "unplanned", "--location", "north")
+	require.Equal(t, command.Failed, code)
+	require.Contains(t, out, "blocked    one of north is under way\n")
+	require.Contains(t, out, "nothing was changed, and with --yes it is refused\n")
+	require.Contains(t, errOut, "nothing was changed: one of north is under way")
+	_, out, _ = ctl(srv.URL, "failover", "plan", "--location", "north")
+	require.Contains(t, out, "unplanned  which accounts would be refused is not known: one of north is under way\n")
+}
+
 // R19: before a planned failover of a location the command asks that location whether the streams move. Where they stand the plan
 // names that, and --yes begins nothing. An older program, which does not know the question, blocks nothing.
 func TestR19LocationFailoverAsksWhetherStreamsMove(t *testing.T) {
