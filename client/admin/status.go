@@ -202,6 +202,9 @@ type AccountStatus struct {
 	// Services is empty where the answering port cannot know: the secondary
 	// location computes it, and a port of the primary location alone does not ask.
 	Services []ServiceStatus `json:"services"`
+	// FormerEpoch is the earlier epoch in which the other location still has the account as its primary and does not know of the
+	// present one. Location.Epochs shows whether it takes writes. Absent otherwise, and where a port shows one location alone.
+	FormerEpoch *Epoch `json:"former_epoch,omitempty"`
 }
 
 // ServiceStatus is the replication of one service of an account.

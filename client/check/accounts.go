@@ -31,7 +31,7 @@ func (f *findings) operations() {
 	of, wayOut := map[wait][]geo.Account{}, map[wait]string{}
 	for _, a := range f.status.Accounts {
 		w := wait{a.Operation, a.OperationWaits}
-		if w.why == "" || a.WithoutPrimary != "" || a.FailoverPhase == admin.FailoverTaken && f.down[a.Secondary] {
+		if w.why == "" || a.WithoutPrimary != "" || TwoPrimaries(f.status, a) || a.FailoverPhase == admin.FailoverTaken && f.down[a.Secondary] {
 			continue
 		}
 		if of[w] == nil {

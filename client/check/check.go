@@ -45,13 +45,14 @@ func Status(s admin.Status) []Finding {
 	}
 	f.witness()
 	f.link()
+	f.primaries()
 	f.operations()
 	f.accounts()
 	return f.sorted()
 }
 
-// Refusals finds what has running locations refuse writes, or what is replicated to them, worst first: those findings of
-// Status that a status shows beside its tables.
+// Refusals finds what has running locations refuse writes, or what is replicated to them, and accounts that both take writes
+// of, worst first: those findings of Status that a status shows beside its tables.
 func Refusals(s admin.Status) []Finding {
 	f := findings{status: s, down: map[geo.Location]bool{}}
 	for _, l := range s.Locations {
@@ -61,6 +62,7 @@ func Refusals(s admin.Status) []Finding {
 		}
 	}
 	f.witness()
+	f.primaries()
 	return f.sorted()
 }
 

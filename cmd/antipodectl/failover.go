@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -89,7 +91,9 @@ type failoverPlan struct {
 	witness witnessPlan
 	// gone: the primary does not answer.
 	gone bool
-	lag  admin.Lag
+	// alone: the primary takes writes without a lease or an answer of the other location.
+	alone bool
+	lag   admin.Lag
 }
 
 // planFailover asks what a planned failover of an account meets.
@@ -111,6 +115,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	if s, err := t.client.Status(ctx); err == nil { // Else nothing is known of a witness, and a failover says itself what it waits for.
 		out.witness = planWitness(s, out.From, out.To)
 		out.Witness = out.witness.why
+		out.alone = slices.ContainsFunc(s.Locations, func(l admin.Location) bool { return l.Name == out.From && !check.Down(l) && check.ByWord(l) })
 	}
 	lag, err := t.client.Lag(ctx, name, admin.LagQuery{})
 	if err != nil {

@@ -96,6 +96,10 @@ func (p unplannedPlan) underWay() []string {
 // writeAlive warns where the primary of an account answers: it may take writes, all of which an unplanned failover loses.
 func (p unplannedPlan) writeAlive(w io.Writer) {
 	plan := p.planned
+	if plan.alone {
+		_, _ = fmt.Fprintf(w, "%s takes writes by an operator's word, and goes on: after this failover both locations take writes, until %s is stopped, "+
+			"or reaches %s; what it takes meanwhile is not in the copy\n", plan.From, plan.From, plan.To)
+	}
 	if len(plan.Blocked) == 0 {
 		_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", plan.From, p.Name)
 		return

@@ -171,6 +171,23 @@ func TestR21PlansNameADeadWitness(t *testing.T) {
 	}
 }
 
+// R20, R21: the plan of an unplanned failover names a primary that answers and takes writes without a lease: no failover stops it.
+func TestR20PlanNamesAPrimaryThatGoesOn(t *testing.T) {
+	d := newDoomed()
+	d.lags(true)
+	url := d.port(t)
+	const goesOn = "northcentralus takes writes by an operator's word, and goes on: after this failover both locations take writes, until northcentralus " +
+		"is stopped, or reaches southcentralus; what it takes meanwhile is not in the copy\n"
+	for by, want := range map[string]bool{"override": true, "policy": true, "witness": false, "exchange": false} {
+		for i := range d.status.Locations {
+			d.status.Locations[i].Epochs = &admin.Epochs{Confirmed: true, By: by}
+		}
+		_, out, errOut := ctl(url, "failover", "unplanned", "pictures")
+		require.Contains(t, out, "account pictures is at northcentralus", errOut)
+		require.Equal(t, want, strings.Contains(out, goesOn), "%s: %s", by, out)
+	}
+}
+
 // R21: an account whose failover waits for the witness is shown with the command that helps, wherever it is shown.
 func TestR21AClaimThatWaitsHasAWayOut(t *testing.T) {
 	d := newDoomed()

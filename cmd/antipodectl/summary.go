@@ -153,7 +153,7 @@ func writeAccounts(w io.Writer, s admin.Status, room int) {
 	down := notServing(s)
 	var all []accountRows
 	for _, a := range s.Accounts {
-		all = append(all, rowsOf(a, down))
+		all = append(all, rowsOf(a, down, check.TwoPrimaries(s, a)))
 	}
 	slices.SortStableFunc(all, func(a, b accountRows) int {
 		return cmp.Or(cmp.Compare(b.trouble, a.trouble), cmp.Compare(b.lag, a.lag))
@@ -219,13 +219,14 @@ const primaryNotServing = "primary not serving"
 // accountRows are the rows of an account, and what they are sorted by.
 type accountRows struct {
 	rows [][]string
-	// trouble is 2 where its clients are not served, 1 where a service has no Last Sync Time or is late, else 0.
+	// trouble is 2 where its clients are not served, or both locations serve them; 1 where nothing is replicated, or a service has
+	// no Last Sync Time or is late; else 0.
 	trouble int
 	// lag is below zero where nothing is known of a copy.
 	lag float64
 }
 
-func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows) {
+func rowsOf(a admin.AccountStatus, down map[geo.Location]bool, twice bool) (out accountRows) {
 	row := func(service, status, lag string) {
 		out.rows = append(out.rows, []string{string(a.Name), orNone(string(a.Primary)), service, status, lag})
 	}
@@ -234,9 +235,14 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 		row("all", "without a primary", unknown)
 		out.trouble = 2
 		return out
+	case twice:
+		row("all", "two primaries", unknown)
+		out.trouble = 2
+		return out
 	case down[a.Primary]:
 		out.trouble = 2
 	}
+	_, asked := down[a.Secondary]
 	status := func(s admin.ServiceStatus) string { return serviceStatus(s, down[a.Primary]) }
 	if len(a.Services) == 0 {
 		out.lag = -1
@@ -244,7 +250,7 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 	alike := true
 	for _, s := range a.Services {
 		alike = alike && status(s) == status(a.Services[0])
-		if s.LagSeconds == nil || *s.LagSeconds > check.Late.Seconds() {
+		if s.LagSeconds == nil || *s.LagSeconds > check.Late.Seconds() || s.Status == admin.Unavailable {
 			out.trouble = max(out.trouble, 1)
 		}
 		if s.LagSeconds != nil {
@@ -257,6 +263,9 @@ func rowsOf(a admin.AccountStatus, down map[geo.Location]bool) (out accountRows)
 	case len(a.Services) == 0 && down[a.Secondary]:
 		out.trouble = 1
 		row("all", "secondary not serving", unknown)
+	case len(a.Services) == 0 && asked: // It does not know that it is the secondary.
+		out.trouble = 1
+		row("all", "not replicated", unknown)
 	case len(a.Services) == 0:
 		row("all", "-", "-")
 	case alike:

@@ -183,7 +183,9 @@ func TestStatusDoesNotCallADeadSecondaryWell(t *testing.T) {
 	for i := range s.Accounts {
 		s.Accounts[i].Services = nil
 	}
-	lines := summary(s)
+	one := s
+	one.Locations = s.Locations[:1]
+	lines := summary(one)
 	require.Equal(t, "and 25 more without a copy here: antipodectl status --all", lines[len(lines)-1])
 	s.Accounts[7].Secondary = ""
 	s.Locations[1] = admin.Location{Name: "southcentralus", State: admin.Unreachable}
@@ -193,6 +195,23 @@ func TestStatusDoesNotCallADeadSecondaryWell(t *testing.T) {
 	require.Contains(t, text, "accountwithalongname0007  northcentralus  all      -                      -\n")
 	require.Contains(t, text, "\nand 19 more that are not well: antipodectl status --all")
 	require.NotContains(t, text, "that are well")
+}
+
+// An account with two primaries comes first, and one that nothing is replicated of is not among those that are well.
+func TestStatusDoesNotCallAnAccountWithoutReplicationWell(t *testing.T) {
+	s := manyAccounts(9)
+	s.Accounts[3].Services = nil
+	s.Accounts[5].Services[1].Status, s.Accounts[5].Services[1].Reason = admin.Unavailable, "not-heard"
+	a := &s.Accounts[7]
+	a.Primary, a.Secondary, a.FormerEpoch = "southcentralus", "northcentralus", &admin.Epoch{Number: 6, Location: "northcentralus"}
+	s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "override"}
+	lines := summary(s)
+	rows := accountLines(lines)
+	require.Equal(t, "accountwithalongname0007 southcentralus all two primaries unknown", rows[0])
+	require.Contains(t, rows[1:5], "accountwithalongname0003 northcentralus all not replicated unknown")
+	require.Contains(t, rows[1:5], "accountwithalongname0005 northcentralus queue unavailable: not-heard 0.050s")
+	require.Equal(t, "and 3 more that are well, 0.020s behind at most: antipodectl status --all", lines[len(lines)-1])
+	require.Contains(t, strings.Join(lines, "\n"), "\nCRITICAL 1 account with two primaries: southcentralus, and northcentralus, which ")
 }
 
 // After a failover of a location many accounts have the same under way: a screen shows the first, in one line each, and counts

@@ -169,6 +169,7 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 	}
 	for i, a := range answers { // Once all have what they are at their primary, which knows of no promotion.
 		takePromotions(out.Accounts, a.value.Accounts, b.o.Locations[i].Name())
+		takeFormer(out.Accounts, a.value.Accounts, b.o.Locations[i].Name())
 	}
 	b.nameUnheld(ctx, out.Accounts, answers)
 	return out, nil

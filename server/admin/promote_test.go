@@ -81,3 +81,28 @@ func TestR20PromotionIsShown(t *testing.T) {
 		require.Equal(t, later, list[0].Account, what)
 	}
 }
+
+// R20: a status shows the former primary of an account that does not know of the failover, and not one that offers the account
+// to the other location, or has followed.
+func TestR20FormerPrimaryIsShown(t *testing.T) {
+	north, south := newFake("north"), newFake("south")
+	first, second := wire.Epoch{Number: 6, Location: "north"}, wire.Epoch{Number: 7, Location: "south"}
+	former := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "north", Secondary: "south", Epoch: first}
+	now := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "south", Secondary: "north", Epoch: second}
+	offered := former
+	offered.FailoverPhase, offered.Operation = wire.FailoverOffered, "the failover to south"
+	south.status.Accounts = []wire.AccountStatus{{Account: now}}
+	for _, c := range []struct {
+		at   wire.Account
+		want *wire.Epoch
+	}{{former, &first}, {offered, nil}, {now, nil}} {
+		north.status.Accounts = []wire.AccountStatus{{Account: c.at}}
+		for what, b := range backends(t, north, south) {
+			s, err := b.Status(t.Context())
+			require.NoError(t, err, what)
+			require.Len(t, s.Accounts, 1, what)
+			require.Equal(t, now, s.Accounts[0].Account, what)
+			require.Equal(t, c.want, s.Accounts[0].FormerEpoch, "%s %+v", what, c.at)
+		}
+	}
+}

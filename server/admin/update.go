@@ -85,6 +85,18 @@ func takePromotions(list, there []wire.AccountStatus, l geo.Location) {
 	}
 }
 
+// takeFormer shows in a list which of its accounts a location still has as their primary, in an earlier epoch. During a planned
+// failover it does too, but then it takes no writes of them.
+func takeFormer(list, there []wire.AccountStatus, l geo.Location) {
+	at := byName(list)
+	for _, a := range there {
+		i, is := at[a.Name]
+		if is && a.Primary == l && list[i].Primary != l && list[i].Secondary == l && a.FailoverPhase == "" && !owns(l, a.Account, list[i].Account) {
+			list[i].FormerEpoch = &a.Epoch
+		}
+	}
+}
+
 // byName returns where each account is in a list.
 func byName(list []wire.AccountStatus) map[geo.Account]int {
 	at := make(map[geo.Account]int, len(list))

@@ -1,0 +1,54 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"antipode/client/admin"
+	"antipode/geo"
+)
+
+// TwoPrimaries reports whether both locations take writes of an account: the former primary runs, does not know of the
+// failover, and nothing has it refuse them.
+func TwoPrimaries(s admin.Status, a admin.AccountStatus) bool {
+	if a.FormerEpoch == nil {
+		return false
+	}
+	i := slices.IndexFunc(s.Locations, func(l admin.Location) bool { return l.Name == a.FormerEpoch.Location })
+	return i >= 0 && takesWrites(s.Locations[i], a.Name)
+}
+
+// takesWrites reports whether a node of a location may take writes of an account that the location has as its primary.
+func takesWrites(l admin.Location, name geo.Account) bool {
+	e := l.Epochs
+	if e == nil || !Serves(l) {
+		return false
+	}
+	refused := slices.ContainsFunc(e.Refused, func(r admin.RefusedEpoch) bool { return r.Account == name })
+	return !refused && (e.Confirmed || among(l, e.UnconfirmedNodes) != string(l.Name))
+}
+
+// primaries finds accounts of which both locations take writes: one finding for all that have the same two primaries.
+func (f *findings) primaries() {
+	type pair struct{ now, former geo.Location }
+	var pairs []pair
+	of := map[pair][]geo.Account{}
+	for _, a := range f.status.Accounts {
+		if !TwoPrimaries(f.status, a) {
+			continue
+		}
+		p := pair{a.Primary, a.FormerEpoch.Location}
+		if of[p] == nil {
+			pairs = append(pairs, p)
+		}
+		of[p] = append(of[p], a.Name)
+	}
+	for _, p := range pairs {
+		next := fmt.Sprintf("stop the processes of %s until it reaches %s: docs/runbooks/unplanned-failover.md", p.former, p.now)
+		if f.status.Link.State == admin.LinkCut {
+			next = linkHeal
+		}
+		f.add(Critical, next, "%s with two primaries: %s, and %s, which does not know of the failover and takes writes that %s will not have: %s",
+			Count(len(of[p]), "account"), p.now, p.former, p.now, some(of[p]))
+	}
+}
