@@ -47,6 +47,7 @@ func Status(s admin.Status) []Finding {
 	f.link()
 	f.primaries()
 	f.operations()
+	f.promotions()
 	f.accounts()
 	return f.sorted()
 }

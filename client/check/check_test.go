@@ -211,8 +211,23 @@ func TestStatus(t *testing.T) {
 			Warning, "the witness does not answer north; north: a lease still holds, and once it ends writes of accounts that have a copy are refused (timeout)",
 			"start the witness again: docs/runbooks/witness.md",
 		}}},
-		"epochs are passed": {func(s *admin.Status) { s.Locations[0].Epochs.Refused = make([]admin.RefusedEpoch, 1) }, []Finding{
-			{Warning, "north refuses writes of 1 account: the other location has become the primary", "antipodectl account list"},
+		"epochs are passed": {func(s *admin.Status) {
+			s.Accounts[2].Primary, s.Accounts[2].Secondary = "south", "north"
+			s.Accounts[3].FailoverPhase, s.Accounts[4].FailoverPhase = admin.FailoverClaiming, admin.FailoverApplying
+			s.Locations[0].Epochs.Refused = []admin.RefusedEpoch{{Account: "acct2"}, {Account: "acct3"}, {Account: "acct5"}}
+		}, []Finding{
+			{Warning, "north refuses writes of 1 account: the other location has become the primary: acct2", "antipodectl account list"},
+			{Warning, "north refuses writes of 1 account: an unplanned failover to the other location is under way: acct3", "antipodectl account show acct3"},
+			{Warning, "north refuses writes of 1 account: the other location has become the primary, or is about to: acct5", "antipodectl account show acct5"},
+			{Warning, "an unplanned failover of 1 account from north to south is under way, applying: acct4", "antipodectl account show acct4"},
+		}},
+		"accounts are claimed, and their primary is down": {func(s *admin.Status) {
+			s.Accounts[2].FailoverPhase, s.Accounts[3].FailoverPhase, s.Accounts[5].FailoverPhase = admin.FailoverClaiming, admin.FailoverClaiming, admin.FailoverThawing
+			s.Locations[0] = admin.Location{Name: "north", State: admin.Unreachable}
+		}, []Finding{
+			{Critical, "north does not answer; it is the primary of 7 accounts", "antipodectl failover plan --location north"},
+			{Warning, "an unplanned failover of 2 accounts from north to south is under way, claiming: acct2, acct3", "antipodectl account show acct2"},
+			{Warning, "an unplanned failover of 1 account from north to south is under way, thawing: acct5", "antipodectl account show acct5"},
 		}},
 		"the link is cut": {func(s *admin.Status) { s.Link.State = admin.LinkCut }, []Finding{
 			{

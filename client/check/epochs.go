@@ -21,9 +21,80 @@ func (f *findings) epochs(l admin.Location) {
 		f.add(Critical, "docs/runbooks/epochs-unconfirmed.md", "%s refuses writes of accounts that have a copy: %s",
 			among(l, e.UnconfirmedNodes), because("the other location does not answer", e.Waiting))
 	}
-	if n := len(e.Refused); n > 0 {
-		f.add(Warning, "antipodectl account list", "%s refuses writes of %s: the other location has become the primary", l.Name, Count(n, "account"))
+	f.passed(l)
+}
+
+// passed finds accounts that a location refuses writes of, since the other one has them in a higher epoch: it is the primary, or
+// claims to become it. Where that does not answer, which of them is not known.
+func (f *findings) passed(l admin.Location) {
+	at := map[geo.Account]admin.Account{}
+	for _, a := range f.status.Accounts {
+		at[a.Name] = a.Account
 	}
+	var moved, moving, either []geo.Account
+	for _, r := range l.Epochs.Refused {
+		a := at[r.Account]
+		switch {
+		case a.Primary != l.Name:
+			moved = append(moved, r.Account)
+		case a.Promoting():
+			moving = append(moving, r.Account)
+		default:
+			either = append(either, r.Account)
+		}
+	}
+	for _, c := range []struct {
+		of        []geo.Account
+		why, next string
+	}{
+		{moved, "the other location has become the primary", "antipodectl account list"},
+		{moving, "an unplanned failover to the other location is under way", "antipodectl account show "},
+		{either, "the other location has become the primary, or is about to", "antipodectl account show "},
+	} {
+		if len(c.of) > 0 {
+			if strings.HasSuffix(c.next, " ") {
+				c.next += string(c.of[0])
+			}
+			f.add(Warning, c.next, "%s refuses writes of %s: %s: %s", l.Name, Count(len(c.of), "account"), c.why, some(c.of))
+		}
+	}
+}
+
+// promotions finds unplanned failovers that go on, of accounts whose primary does not refuse their writes for them: what it
+// takes until they are over may be lost, or it is off.
+func (f *findings) promotions() {
+	type move struct {
+		from, to geo.Location
+		phase    string
+	}
+	var moves []move
+	of := map[move][]geo.Account{}
+	for _, a := range f.status.Accounts {
+		if !a.Promoting() || a.OperationWaits != "" || f.refuses(a.Primary, a.Name) {
+			continue
+		}
+		m := move{a.Primary, a.Secondary, a.FailoverPhase}
+		if of[m] == nil {
+			moves = append(moves, m)
+		}
+		of[m] = append(of[m], a.Name)
+	}
+	for _, m := range moves {
+		f.add(Warning, "antipodectl account show "+string(of[m][0]), "an unplanned failover of %s from %s to %s is under way, %s: %s",
+			Count(len(of[m]), "account"), m.from, m.to, m.phase, some(of[m]))
+	}
+}
+
+// refuses reports whether a running location is known to refuse writes of an account.
+func (f *findings) refuses(at geo.Location, name geo.Account) bool {
+	return slices.ContainsFunc(f.status.Locations, func(l admin.Location) bool {
+		return l.Name == at && !f.down[at] && l.Epochs != nil && refuses(l.Epochs, name)
+	})
+}
+
+// refuses reports whether an account has a higher epoch at the other location.
+func refuses(e *admin.Epochs, name geo.Account) bool {
+	return slices.ContainsFunc(e.Refused, func(r admin.RefusedEpoch) bool { return r.Account == name })
 }
 
 // partedMax is for how long what is sent to the other location may get lost before it is no short break of connections: those

@@ -24,8 +24,7 @@ func takesWrites(l admin.Location, name geo.Account) bool {
 	if e == nil || !Serves(l) {
 		return false
 	}
-	refused := slices.ContainsFunc(e.Refused, func(r admin.RefusedEpoch) bool { return r.Account == name })
-	return !refused && (e.Confirmed || among(l, e.UnconfirmedNodes) != string(l.Name))
+	return !refuses(e, name) && (e.Confirmed || among(l, e.UnconfirmedNodes) != string(l.Name))
 }
 
 // primaries finds accounts of which both locations take writes: one finding for all that have the same two primaries.

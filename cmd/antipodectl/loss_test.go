@@ -203,6 +203,13 @@ func TestR21AClaimThatWaitsHasAWayOut(t *testing.T) {
 		require.NotEmpty(t, got, "%s: %s", line, errOut)
 		require.NotContains(t, got, "--without-witness", "%s: it waits for the lease to end, and goes on by itself", line)
 	}
+	for line, want := range map[string]string{
+		"check":        "an unplanned failover of 1 account from northcentralus to southcentralus is under way, claiming: pictures\n",
+		"why pictures": "under way: an unplanned failover to this location\n",
+	} {
+		_, got, _ := ctl(url, strings.Fields(line)...)
+		require.Contains(t, got, want, line)
+	}
 	a.OperationWaits = "witness: refused"
 	d.status.Accounts = []admin.AccountStatus{{Account: *a}}
 	for _, line := range lines {

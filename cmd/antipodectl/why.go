@@ -63,10 +63,11 @@ progress of the last seconds, and is left out while that is not measured.`,
 	return c
 }
 
-// writeUnderWayOf writes what is under way for an account and cannot go on: a failover need not hold Last Sync Time back either.
+// writeUnderWayOf writes an unplanned failover of an account that is under way, and what else is and cannot go on: neither need
+// hold Last Sync Time back.
 func writeUnderWayOf(w io.Writer, s admin.Status, name geo.Account) {
 	for _, a := range s.Accounts {
-		if a.Name == name && a.OperationWaits != "" {
+		if a.Name == name && (a.OperationWaits != "" || a.Promoting()) {
 			_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
 			writeWaiting(w, a.Account)
 		}
