@@ -52,15 +52,20 @@ func Status(s admin.Status) []Finding {
 	return f.sorted()
 }
 
-// Refusals finds what has running locations refuse writes, or what is replicated to them, and accounts that both take writes
-// of, worst first: those findings of Status that a status shows beside its tables.
+// Refusals finds what has locations refuse writes, or what is replicated to them, and accounts that both take writes of, worst
+// first: those findings of Status that a status shows beside its tables.
 func Refusals(s admin.Status) []Finding {
 	f := findings{status: s, down: map[geo.Location]bool{}}
 	for _, l := range s.Locations {
-		if f.down[l.Name] = Down(l); !f.down[l.Name] {
-			f.full(l)
-			f.epochs(l)
+		f.down[l.Name] = Down(l)
+	}
+	for _, l := range s.Locations {
+		if f.down[l.Name] {
+			f.locationDown(l)
+			continue
 		}
+		f.full(l)
+		f.epochs(l)
 	}
 	f.witness()
 	f.primaries()

@@ -51,3 +51,25 @@ func (f *findings) primaries() {
 			Count(len(of[p]), "account"), p.now, p.former, p.now, some(of[p]))
 	}
 }
+
+// RefusesWrites is why the primary of an account, which runs, refuses its writes, with what to do; empty where it is not known
+// to.
+func RefusesWrites(s admin.Status, name geo.Account) string {
+	i := slices.IndexFunc(s.Accounts, func(a admin.AccountStatus) bool { return a.Name == name })
+	if i < 0 || s.Accounts[i].Secondary == "" || s.Accounts[i].WithoutPrimary != "" {
+		return ""
+	}
+	l := slices.IndexFunc(s.Locations, func(l admin.Location) bool { return l.Name == s.Accounts[i].Primary })
+	if l < 0 || Down(s.Locations[l]) || s.Locations[l].Epochs == nil {
+		return ""
+	}
+	switch at, e := s.Locations[l], s.Locations[l].Epochs; {
+	case refuses(e, name):
+		return fmt.Sprintf("refused at %s, since the other location has a later epoch: antipodectl check", at.Name)
+	case !e.Confirmed && e.Witness:
+		return fmt.Sprintf("refused at %s, without a lease of the witness: antipodectl check", among(at, e.UnconfirmedNodes))
+	case !e.Confirmed:
+		return fmt.Sprintf("refused at %s, without an answer of the other location: antipodectl check", among(at, e.UnconfirmedNodes))
+	}
+	return ""
+}

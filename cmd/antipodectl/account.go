@@ -128,6 +128,8 @@ type shown struct {
 	ConnectionString string `json:"connection_string"`
 	// Geo is absent where the server does not answer it.
 	Geo *admin.GeoReplication `json:"geo,omitempty"`
+	// WritesRefused is why the primary, which answers, refuses writes; empty where it is not known to.
+	WritesRefused string `json:"writes_refused,omitempty"`
 }
 
 func (t *tool) accountShow() *cobra.Command {
@@ -147,6 +149,9 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 			t.addWaits(ctx, &a.Account)
 			k, err := t.client.Keys(ctx, a.Name)
 			out := shown{AccountInfo: a, ConnectionString: admin.ConnectionString(a, k)}
+			if s, err := t.client.Status(ctx); err == nil {
+				out.WritesRefused = check.RefusesWrites(s, a.Name)
+			}
 			if g, err := t.client.GeoReplication(ctx, a.Name); err == nil {
 				out.Geo = &g
 				if s := g.Stats; s != nil && s.CanPlannedFailover { // Both locations answer, and a plan knows more.
@@ -172,6 +177,9 @@ func writeAccount(w io.Writer, a shown) {
 	}
 	if a.Geo != nil {
 		writeGeo(w, *a.Geo)
+	}
+	if a.WritesRefused != "" {
+		_, _ = fmt.Fprintf(w, "writes: %s\n", a.WritesRefused)
 	}
 	if a.WhenLate != "" {
 		_, _ = fmt.Fprintf(w, "writes while changes are late: %s\n", a.WhenLate)

@@ -10,7 +10,7 @@ var colours = []struct { //nolint:gochecknoglobals // A table.
 	line *regexp.Regexp
 	code string
 }{
-	{regexp.MustCompile(`^(CRITICAL|ALARM|health +\d+ critical)`), "\x1b[31m"},
+	{regexp.MustCompile(`^(CRITICAL|health +\d+ critical)`), "\x1b[31m"},
 	{regexp.MustCompile(`^(WARNING|health +\d+ to look at)`), "\x1b[33m"},
 }
 

@@ -228,6 +228,31 @@ func TestR21AClaimThatWaitsHasAWayOut(t *testing.T) {
 		"failover end --location northcentralus ends all\n")
 }
 
+// R21: an account whose primary answers and refuses writes is not shown as available and well alone.
+func TestR21RefusedWritesAreShown(t *testing.T) {
+	d := newDoomed()
+	d.status.Accounts = []admin.AccountStatus{{Account: d.account.Account}}
+	url := d.port(t)
+	lines := []string{"account show pictures", "why pictures"}
+	for _, line := range lines {
+		_, out, errOut := ctl(url, strings.Fields(line)...)
+		require.NotContains(t, out, "refused", "%s: %s", line, errOut)
+	}
+	deadWitness(&d.status)
+	for _, line := range lines {
+		_, out, errOut := ctl(url, strings.Fields(line)...)
+		require.Contains(t, out, "writes: refused at northcentralus, without a lease of the witness: antipodectl check\n", "%s: %s", line, errOut)
+	}
+	d.status.Locations[0].Epochs = &admin.Epochs{Confirmed: true, Refused: []admin.RefusedEpoch{{Account: "pictures"}}}
+	for _, line := range lines {
+		_, out, _ := ctl(url, strings.Fields(line)...)
+		require.Contains(t, out, "writes: refused at northcentralus, since the other location has a later epoch: antipodectl check\n", line)
+	}
+	d.status.Locations[0].Epochs = &admin.Epochs{UnconfirmedNodes: []string{"northcentralus-2"}}
+	_, out, _ := ctl(url, "account", "show", "pictures")
+	require.Contains(t, out, "writes: refused at northcentralus-2, without an answer of the other location: antipodectl check\n")
+}
+
 // A dead witness is one line of a status, whatever the nodes add, in the words of check.
 func TestStatusHasOneLineForADeadWitness(t *testing.T) {
 	s := manyAccounts(6)

@@ -385,17 +385,17 @@ func TestGolden(t *testing.T) {
 func TestNodeAlarms(t *testing.T) {
 	write := func(streams map[string]uint64, nodes ...admin.Node) string {
 		var b strings.Builder
-		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south"}}}, statusView{})
+		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south", Nodes: []admin.Node{{State: admin.Running}}}}}, statusView{})
 		return b.String()
 	}
 	require.Contains(t, write(nil, admin.Node{Name: "north-1", State: admin.Running}, admin.Node{Name: "north-2", State: admin.Stopped}), "alarms   none\n\n")
 	require.Contains(t, write(map[string]uint64{"gap": 2}, admin.Node{Name: "north-1", State: admin.Failed, OutOfService: "its disk: replace it"},
 		admin.Node{Name: "north-2", State: admin.Unreachable}, admin.Node{Name: "north-3", State: admin.Failed}, admin.Node{Name: "north-4", State: admin.Running}), `alarms   nodes that do not serve 3, gap 2
-ALARM    north-1 is out of service: its disk: replace it
-ALARM    north-2 does not answer: see its process, and its log
-ALARM    north-3 is out of service: its log says why
+WARNING  north-1 is out of service: its disk: replace it
+WARNING  north-2 does not answer: see its process, and its log
+WARNING  north-3 is out of service: its log says why
 `)
-	require.NotContains(t, write(nil, admin.Node{Name: "north-1", State: admin.Unreachable}), "ALARM", "the location is unreachable, as its row says")
+	require.NotContains(t, write(nil, admin.Node{Name: "north-1", State: admin.Unreachable}), "north-1", "the location is unreachable, as its row says")
 }
 
 // TestStatusJSON: the JSON of status is the server's document, byte for byte.

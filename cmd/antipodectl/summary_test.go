@@ -162,9 +162,9 @@ southcentralus-3  unreachable  -        -     -           -        -      -
 
 // Lines that ask for somebody are coloured, on a terminal alone, and not against NO_COLOR.
 func TestColours(t *testing.T) {
-	const text = "health   1 critical: antipodectl check\nALARM    north-1 is out\nWARNING  one rack\nthe CRITICAL word\n"
+	const text = "health   1 critical: antipodectl check\nWARNING  north-1 is out\nWARNING  one rack\nthe CRITICAL word\n"
 	require.Equal(t, text, string((&tool{}).paint(text)))
-	require.Equal(t, "\x1b[31mhealth   1 critical: antipodectl check\x1b[0m\n\x1b[31mALARM    north-1 is out\x1b[0m\n\x1b[33mWARNING  one rack\x1b[0m\nthe CRITICAL word\n",
+	require.Equal(t, "\x1b[31mhealth   1 critical: antipodectl check\x1b[0m\n\x1b[33mWARNING  north-1 is out\x1b[0m\n\x1b[33mWARNING  one rack\x1b[0m\nthe CRITICAL word\n",
 		string((&tool{colour: true}).paint(text)))
 	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0) // A character device, as a terminal is.
 	require.NoError(t, err)
@@ -192,9 +192,25 @@ func TestStatusDoesNotCallADeadSecondaryWell(t *testing.T) {
 	text := strings.Join(summary(s), "\n")
 	require.Contains(t, text, "\nsouthcentralus  unreachable  0 of 0  unknown  unknown   unknown ")
 	require.Contains(t, text, "accountwithalongname0000  northcentralus  all      secondary not serving  unknown\n")
-	require.Contains(t, text, "accountwithalongname0007  northcentralus  all      -                      -\n")
+	require.Contains(t, text, "\nand 1 more without a copy here: antipodectl status --all")
 	require.Contains(t, text, "\nand 19 more that are not well: antipodectl status --all")
 	require.NotContains(t, text, "that are well")
+}
+
+// What a status has beside its tables is as bad as check calls it: a location that is down is critical, a node that is down is
+// a warning.
+func TestStatusIsAsBadAsCheck(t *testing.T) {
+	s := manyAccounts(3)
+	s.Locations[0] = admin.Location{Name: "northcentralus", State: admin.Unreachable, Warnings: []string{"no node of location northcentralus answers"}}
+	s.Locations[1].Nodes[2].State = admin.Unreachable
+	text := strings.Join(summary(s), "\n")
+	require.Contains(t, text, "\nCRITICAL northcentralus does not answer; it is the primary of 3 accounts; next: antipodectl failover plan --location northcentralus\n")
+	require.Contains(t, text, "\nWARNING  southcentralus-3 does not answer: see its process, and its log\n")
+	require.NotContains(t, text, "WARNING  northcentralus")
+	for _, f := range check.Status(s) {
+		line := strings.Contains(f.What, "northcentralus does not answer")
+		require.Equal(t, line, f.Severity == check.Critical, f.What)
+	}
 }
 
 // An account with two primaries comes first, and one that nothing is replicated of is not among those that are well.

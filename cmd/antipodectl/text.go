@@ -52,25 +52,25 @@ func writeStatus(out io.Writer, s admin.Status, v statusView) {
 		span(s.Process.UptimeSeconds), instant(s.Process.StartedAt))
 	_, _ = fmt.Fprintf(w, "link     %s\n", link(s.Link))
 	_, _ = fmt.Fprintf(w, "alarms   %s\n", alarms(s, v.all))
+	for _, f := range refusals {
+		_, _ = fmt.Fprintf(w, "%-8s %s; next: %s\n", strings.ToUpper(string(f.Severity)), f.What, f.Next)
+	}
 	for _, l := range s.Locations {
 		for _, n := range l.Nodes {
 			if !v.all && n.State == admin.Unreachable && check.Down(l) {
 				continue // The row of the location says so.
 			}
 			if why := nodeAlarm(n); why != "" {
-				_, _ = fmt.Fprintf(w, "ALARM    %s %s\n", n.Name, why)
+				_, _ = fmt.Fprintf(w, "WARNING  %s %s\n", n.Name, why)
 			}
 		}
-	}
-	for _, f := range refusals {
-		_, _ = fmt.Fprintf(w, "%-8s %s; next: %s\n", strings.ToUpper(string(f.Severity)), f.What, f.Next)
 	}
 	for _, l := range s.Locations {
 		for _, c := range l.Clones {
 			_, _ = fmt.Fprintf(w, "clone    %s on %s, deleted at %s\n", c.Name, c.Node, instant(c.Expires))
 		}
 		for _, text := range l.Warnings {
-			if !check.OfEpochs(l, text) {
+			if !check.OfEpochs(l, text) && !check.Down(l) { // That it is down is critical, and said.
 				_, _ = fmt.Fprintf(w, "WARNING  %s: %s\n", l.Name, text)
 			}
 		}

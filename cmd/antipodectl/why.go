@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -54,6 +55,9 @@ progress of the last seconds, and is left out while that is not measured.`,
 				if s, err := t.client.Status(cmd.Context()); err == nil { // What stops writes need not hold Last Sync Time back.
 					writeHealth(w, s)
 					writeUnderWayOf(w, s, y.Account)
+					if why := check.RefusesWrites(s, y.Account); why != "" {
+						_, _ = fmt.Fprintf(w, "writes: %s\n", why)
+					}
 				}
 				writeWhy(w, y)
 			})
@@ -90,7 +94,7 @@ func writeWhy(w io.Writer, y admin.Why) {
 			state += ", caught up in about " + span(*s.CaughtUpInSeconds)
 		}
 		if s.OK {
-			state = "all is well: " + state
+			state = "on time: " + state
 		}
 		_, _ = fmt.Fprintf(w, "%-6s %s\n", s.Service, state)
 		for i, c := range s.Causes {
