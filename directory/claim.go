@@ -62,7 +62,7 @@ func (d *Directory) claimTaken(ctx context.Context, a catalog.Account) error {
 	}
 	_, err := d.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{a.Name: a.Epoch}, d.stamp.Location())
 	if err != nil && !errors.Is(err, ErrClaimed) { // A higher claim does as much.
-		return fmt.Errorf("its claim, after the failover without the witness: %w", err)
+		return fmt.Errorf("the witness does not have its claim, after the failover without it: %w", err)
 	}
 	return d.submit(ctx, claimedTaken{a})
 }

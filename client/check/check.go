@@ -94,8 +94,7 @@ func (f *findings) sorted() []Finding {
 }
 
 func (f *findings) add(s Severity, next, what string, args ...any) {
-	// Errors of several nodes are lines of one text.
-	f.list = append(f.list, Finding{s, strings.Join(strings.Fields(fmt.Sprintf(what, args...)), " "), next})
+	f.list = append(f.list, Finding{s, OneLine(fmt.Sprintf(what, args...)), next})
 }
 
 // Down reports whether no node of a location serves, as far as the status shows.

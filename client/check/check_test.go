@@ -203,7 +203,7 @@ func TestStatus(t *testing.T) {
 		"the other location does not answer, by several lines": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Waiting: "south-1: timeout\nsouth-2: timeout"}
 		}, []Finding{
-			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (south-1: timeout south-2: timeout)", "docs/runbooks/epochs-unconfirmed.md"},
+			{Critical, "north refuses writes of accounts that have a copy: the other location does not answer (south-1: timeout; south-2: timeout)", "docs/runbooks/epochs-unconfirmed.md"},
 		}},
 		"a lease goes on": {func(s *admin.Status) {
 			s.Locations[0].Epochs = &admin.Epochs{Confirmed: true, By: "witness", Witness: true, Waiting: "timeout"}

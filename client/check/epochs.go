@@ -189,7 +189,7 @@ func SilentWitness(l admin.Location) string {
 	if Down(l) || e == nil || !unwitnessed(e) {
 		return ""
 	}
-	return strings.Join(strings.Fields(because(silentWitness(e.WitnessAddress, []string{among(l, e.WaitingNodes)}), e.Waiting)), " ")
+	return OneLine(because(silentWitness(e.WitnessAddress, []string{among(l, e.WaitingNodes)}), e.Waiting))
 }
 
 // silentWitness words that a witness does not answer: nobody, or only these.

@@ -80,6 +80,6 @@ func TestForkResolveRefusedAlike(t *testing.T) {
 	defer srv.Close()
 	code, _, errOut := ctl(srv.URL, "fork", "resolve", "a", "--keep", "south")
 	require.Equal(t, command.Failed, code)
-	require.Equal(t, "antipodectl: could not resolve a/1@north/r1/l0: it is of the catalog "+
+	require.Equal(t, "antipodectl: could not resolve a/1@north/r1/l0: it is of the catalog; "+
 		"could not resolve a/1@north/r4/l0: it is lost (and 2 more streams)\n", errOut)
 }

@@ -239,7 +239,7 @@ func TestStatusCountsWhatIsUnderWay(t *testing.T) {
 	}
 	lines := summary(s)
 	require.Equal(t, "and 138 more: antipodectl account list", lines[len(lines)-1])
-	row := "accountwithalongname0002  a failover  none   node 1: not reachable node 2: not reachable"
+	row := "accountwithalongname0002  a failover  none   node 1: not reachable; node 2: not reachable"
 	require.Equal(t, row, lines[len(lines)-2])
 	var b strings.Builder
 	writeStatus(&b, s, statusView{all: true})

@@ -172,12 +172,5 @@ func (c causeLine) write(w io.Writer, account geo.Account) {
 	_, _ = fmt.Fprintln(w, line)
 }
 
-// oneLine is an error in one line, without what gRPC puts around it: a server of an earlier version passes that on.
-func oneLine(text string) string {
-	return dialError.ReplaceAllString(rpcError.ReplaceAllString(strings.Join(strings.Fields(text), " "), ""), "$1")
-}
-
-var (
-	rpcError  = regexp.MustCompile(`rpc error: code = \w+ desc = `)
-	dialError = regexp.MustCompile(`connection error: desc = "transport: (?:Error while dialing: )?([^"]*)"`)
-)
+// oneLine is an error of a server, or of a library, for people.
+func oneLine(text string) string { return check.OneLine(text) }
