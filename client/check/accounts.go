@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"antipode/client/admin"
 	"antipode/geo"
@@ -23,6 +24,16 @@ var reasons = []struct { //nolint:gochecknoglobals // A table.
 	{"not-heard", "the secondary has not heard of all ranges of the primary", "", Warning},
 }
 
+// UnderWay is the operation of an account, in words for a port that shows both locations: the one that carries out a failover
+// calls itself "this location".
+func UnderWay(a admin.Account) string {
+	to := a.Primary
+	if a.Promoting() {
+		to = a.Secondary
+	}
+	return strings.ReplaceAll(a.Operation, "to this location", "to "+string(to))
+}
+
 // operations finds what is under way for accounts and cannot go on: one finding for all that wait for the same. A location that
 // is down is found; that it does not know of its accounts' new primary follows from it.
 func (f *findings) operations() {
@@ -30,7 +41,7 @@ func (f *findings) operations() {
 	var waits []wait
 	of, wayOut := map[wait][]geo.Account{}, map[wait]string{}
 	for _, a := range f.status.Accounts {
-		w := wait{a.Operation, a.OperationWaits}
+		w := wait{UnderWay(a.Account), a.OperationWaits}
 		if w.why == "" || a.WithoutPrimary != "" || TwoPrimaries(f.status, a) || a.FailoverPhase == admin.FailoverTaken && f.down[a.Secondary] {
 			continue
 		}
@@ -41,11 +52,11 @@ func (f *findings) operations() {
 		of[w] = append(of[w], a.Name)
 	}
 	for _, w := range waits {
-		whose := "account " + some(of[w])
+		whose, next := "account "+some(of[w]), cmp.Or(wayOut[w], "antipodectl account show "+string(of[w][0]))
 		if n := len(of[w]); n > 1 {
-			whose = fmt.Sprintf("%s (%s)", Count(n, "account"), some(of[w]))
+			whose, next = fmt.Sprintf("%s (%s)", Count(n, "account"), some(of[w])), fmt.Sprintf("%s (and so for the other %d)", next, n-1)
 		}
-		f.add(Warning, cmp.Or(wayOut[w], "antipodectl account show "+string(of[w][0])), "%s cannot go on with %s: %s", whose, w.operation, w.why)
+		f.add(Warning, next, "%s cannot go on with %s: %s", whose, w.operation, w.why)
 	}
 }
 

@@ -235,7 +235,7 @@ func (f *findings) ranges(l admin.Location) {
 		f.add(Critical, "docs/runbooks/range-without-leader.md", "%s: no leader of range %s: requests for it are answered 503", l.Name, strings.Join(none, ", "))
 	}
 	if len(electing) > 0 {
-		f.add(Warning, "antipodectl check", "%s: a leader is being elected for range %s: requests for it wait", l.Name, strings.Join(electing, ", "))
+		f.add(Warning, "wait some seconds; if it lasts: docs/runbooks/range-without-leader.md", "%s: a leader is being elected for range %s: requests for it wait", l.Name, strings.Join(electing, ", "))
 	}
 	if len(few) == 0 {
 		return

@@ -116,7 +116,7 @@ func TestStatus(t *testing.T) {
 			s.Locations[1].Ranges[1].Electing, s.Locations[1].Ranges[2].Electing = &soon, &never
 		}, []Finding{
 			{Critical, "south: no leader of range 3 queue, 4 table: requests for it are answered 503", "docs/runbooks/range-without-leader.md"},
-			{Warning, "south: a leader is being elected for range 2 blob: requests for it wait", "antipodectl check"},
+			{Warning, "south: a leader is being elected for range 2 blob: requests for it wait", "wait some seconds; if it lasts: docs/runbooks/range-without-leader.md"},
 		}},
 		"the secondary runs an earlier version": {func(s *admin.Status) { stands(s, 3, "version") }, []Finding{
 			{Critical, "1 account without a Last Sync Time: the secondary runs an earlier version: upgrade it: acct3", "docs/upgrade.md"},
@@ -283,6 +283,13 @@ func TestStatus(t *testing.T) {
 			s.Accounts[1].WithoutPrimary = "no location takes its writes"
 			stands(s, 1, "not-heard")
 		}, []Finding{{Critical, "account acct1: no location takes its writes", "docs/runbooks/account-without-primary.md"}}},
+		"failovers wait, and call themselves this location": {func(s *admin.Status) {
+			s.Accounts[1].Operation, s.Accounts[1].OperationWaits, s.Accounts[1].FailoverPhase = "an unplanned failover to this location", "no witness", admin.FailoverApplying
+			s.Accounts[2].Operation, s.Accounts[2].OperationWaits, s.Accounts[2].FailoverPhase = "the failover to this location", "refused", admin.FailoverTaken
+		}, []Finding{
+			{Warning, "account acct1 cannot go on with an unplanned failover to south: no witness", "antipodectl account show acct1"},
+			{Warning, "account acct2 cannot go on with the failover to north: refused", "antipodectl account show acct2"},
+		}},
 		"an operation waits": {func(s *admin.Status) {
 			s.Accounts[1].Operation, s.Accounts[1].OperationWaits = "a planned failover to south", "the link is cut"
 		}, []Finding{{Warning, "account acct1 cannot go on with a planned failover to south: the link is cut", "antipodectl account show acct1"}}},
@@ -294,7 +301,7 @@ func TestStatus(t *testing.T) {
 		}, []Finding{
 			{
 				Warning, "6 accounts (acct0, acct1, acct3, acct4, acct5 and 1 more) cannot go on with a planned failover to south: the link is cut",
-				"antipodectl account show acct0",
+				"antipodectl account show acct0 (and so for the other 5)",
 			},
 			{
 				Warning, "account acct2 cannot go on with a planned failover to south: row 02031234: malformed block",

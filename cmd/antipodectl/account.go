@@ -95,19 +95,19 @@ func (t *tool) accountList() *cobra.Command {
 // writeOperations writes what is under way for accounts, for the first of them, and which of them have no primary, after a list
 // of them; nothing for none.
 func writeOperations(w io.Writer, accounts []admin.Account, most int) {
-	rows, more := [][]string{{"UNDER WAY FOR", "OPERATION", "PHASE", "CANNOT GO ON NOW"}}, 0
+	shown, more := 0, 0
 	for _, a := range accounts {
 		switch {
 		case a.Operation == "":
-		case len(rows) > most:
+		case shown == most:
 			more++
 		default:
-			rows = append(rows, []string{string(a.Name), a.Operation, orNone(a.FailoverPhase), orNone(oneLine(a.OperationWaits))})
+			if shown == 0 {
+				_, _ = fmt.Fprintln(w, "\nUNDER WAY")
+			}
+			shown++
+			_, _ = fmt.Fprintln(w, underWay(a)) // No table: a terminal wraps this at words.
 		}
-	}
-	if len(rows) > 1 {
-		_, _ = fmt.Fprintln(w)
-		table(w, rows)
 	}
 	if more > 0 {
 		_, _ = fmt.Fprintf(w, "and %d more: antipodectl account list\n", more)
@@ -120,6 +120,18 @@ func writeOperations(w io.Writer, accounts []admin.Account, most int) {
 			_, _ = fmt.Fprintf(w, "\naccount %s: %s\n", a.Name, a.WithoutPrimary)
 		}
 	}
+}
+
+// underWay is a line about the operation of an account.
+func underWay(a admin.Account) string {
+	line := fmt.Sprintf("%s: %s", a.Name, check.UnderWay(a))
+	if a.FailoverPhase != "" {
+		line += " (" + a.FailoverPhase + ")"
+	}
+	if a.OperationWaits != "" {
+		line += "; it cannot go on now: " + oneLine(a.OperationWaits)
+	}
+	return line
 }
 
 // shown is the JSON of account show.
@@ -185,7 +197,7 @@ func writeAccount(w io.Writer, a shown) {
 		_, _ = fmt.Fprintf(w, "writes while changes are late: %s\n", a.WhenLate)
 	}
 	if a.Operation != "" {
-		_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
+		_, _ = fmt.Fprintf(w, "under way: %s\n", check.UnderWay(a.Account))
 	}
 	writeWaiting(w, a.Account)
 	if a.Copied != nil {

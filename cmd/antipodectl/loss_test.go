@@ -205,7 +205,7 @@ func TestR21AClaimThatWaitsHasAWayOut(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"check":        "an unplanned failover of 1 account from northcentralus to southcentralus is under way, claiming: pictures\n",
-		"why pictures": "under way: an unplanned failover to this location\n",
+		"why pictures": "under way: an unplanned failover to southcentralus\n",
 	} {
 		_, got, _ := ctl(url, strings.Fields(line)...)
 		require.Contains(t, got, want, line)

@@ -239,12 +239,13 @@ func TestStatusCountsWhatIsUnderWay(t *testing.T) {
 	}
 	lines := summary(s)
 	require.Equal(t, "and 138 more: antipodectl account list", lines[len(lines)-1])
-	row := "accountwithalongname0002  a failover  none   node 1: not reachable; node 2: not reachable"
+	row := "accountwithalongname0002: a failover; it cannot go on now: node 1: not reachable; node 2: not reachable"
 	require.Equal(t, row, lines[len(lines)-2])
+	require.Equal(t, "accountwithalongname0002: a failover; it cannot go on now: node 1: not\n  reachable; node 2: not reachable", wrapped(row, screenColumns))
 	var b strings.Builder
 	writeStatus(&b, s, statusView{all: true})
 	require.NotContains(t, b.String(), "more: antipodectl account list")
-	require.Contains(t, b.String(), "accountwithalongname0140  a failover")
+	require.Contains(t, b.String(), "accountwithalongname0140: a failover; it")
 }
 
 // A check at the port of one location does not pass for one of both.

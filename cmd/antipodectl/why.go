@@ -72,7 +72,7 @@ progress of the last seconds, and is left out while that is not measured.`,
 func writeUnderWayOf(w io.Writer, s admin.Status, name geo.Account) {
 	for _, a := range s.Accounts {
 		if a.Name == name && (a.OperationWaits != "" || a.Promoting()) {
-			_, _ = fmt.Fprintf(w, "under way: %s\n", a.Operation)
+			_, _ = fmt.Fprintf(w, "under way: %s\n", check.UnderWay(a.Account))
 			writeWaiting(w, a.Account)
 		}
 	}
