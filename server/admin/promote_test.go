@@ -91,17 +91,18 @@ func TestR20FormerPrimaryIsShown(t *testing.T) {
 	now := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "south", Secondary: "north", Epoch: second}
 	offered := former
 	offered.FailoverPhase, offered.Operation = wire.FailoverOffered, "the failover to south"
-	south.status.Accounts = []wire.AccountStatus{{Account: now}}
+	taken, diverged := now, now
+	taken.FailoverPhase, diverged.FailoverPhase, diverged.Diverged = wire.FailoverTaken, wire.FailoverTaken, true
 	for _, c := range []struct {
-		at   wire.Account
-		want *wire.Epoch
-	}{{former, &first}, {offered, nil}, {now, nil}} {
-		north.status.Accounts = []wire.AccountStatus{{Account: c.at}}
+		at, now wire.Account
+		want    *wire.Epoch
+	}{{former, taken, &first}, {offered, taken, nil}, {taken, taken, nil}, {former, now, nil}, {former, diverged, nil}} {
+		north.status.Accounts, south.status.Accounts = []wire.AccountStatus{{Account: c.at}}, []wire.AccountStatus{{Account: c.now}}
 		for what, b := range backends(t, north, south) {
 			s, err := b.Status(t.Context())
 			require.NoError(t, err, what)
 			require.Len(t, s.Accounts, 1, what)
-			require.Equal(t, now, s.Accounts[0].Account, what)
+			require.Equal(t, c.now, s.Accounts[0].Account, what)
 			require.Equal(t, c.want, s.Accounts[0].FormerEpoch, "%s %+v", what, c.at)
 		}
 	}

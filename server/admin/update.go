@@ -85,13 +85,16 @@ func takePromotions(list, there []wire.AccountStatus, l geo.Location) {
 	}
 }
 
-// takeFormer shows in a list which of its accounts a location still has as their primary, in an earlier epoch. During a planned
-// failover it does too, but then it takes no writes of them.
+// takeFormer shows in a list which of its accounts a location still has as their primary, in an earlier epoch, while their
+// present one has not reached it. During a planned failover it takes no writes of them.
 func takeFormer(list, there []wire.AccountStatus, l geo.Location) {
 	at := byName(list)
 	for _, a := range there {
 		i, is := at[a.Name]
-		if is && a.Primary == l && list[i].Primary != l && list[i].Secondary == l && a.FailoverPhase == "" && !owns(l, a.Account, list[i].Account) {
+		if !is || list[i].FailoverPhase != wire.FailoverTaken || list[i].Diverged {
+			continue // A process of a location that has followed may be behind, and not know yet.
+		}
+		if a.Primary == l && list[i].Secondary == l && a.FailoverPhase == "" && !owns(l, a.Account, list[i].Account) {
 			list[i].FormerEpoch = &a.Epoch
 		}
 	}

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
+	"antipode/client/check"
 	"antipode/geo"
+	"antipode/server/admin"
+	"antipode/server/location"
 	"antipode/services/catalog"
 )
 
@@ -221,8 +225,23 @@ func TestR20PromotionOfAnUnreachablePrimary(t *testing.T) {
 		return a
 	}
 	eventually(t, "the south is the primary", func() bool { return south().Primary == South })
+	a = direct("of the north, which will be kept apart")
+	require.Equal(t, http.StatusNoContent, a.status)
+	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of}
+	for _, l := range c.set { // As a gateway sees them: each by its own catalog.
+		o.Locations = append(o.Locations, &admin.Local{
+			Location: l, Server: c.servers[l.Location()], Set: location.Set{l}, Clock: c.clock, Alarms: c.meters.Alarms,
+		})
+	}
+	twice := func() bool {
+		s, err := admin.New(o).Status(t.Context())
+		require.NoError(t, err)
+		return slices.ContainsFunc(s.Accounts, func(a wire.AccountStatus) bool { return a.Name == "northacct" && check.TwoPrimaries(s, a) })
+	}
+	require.True(t, twice(), "both locations take its writes")
 	c.link.Heal()
 	eventually(t, "the north is rewound", func() bool { return south().Operation == nil })
+	eventually(t, "the north has followed", func() bool { return !twice() })
 	heads, _ := leaderOf(c, North, geo.FirstRange(geo.Table)).Machine.Heads()
 	a = direct("of the south")
 	require.Equal(t, http.StatusNoContent, a.status, "it is forwarded: %s", a.body)
