@@ -123,6 +123,9 @@ func writeLoss(w io.Writer, u admin.AccountUpdated, counted []string) {
 
 // writeStated writes what an unplanned failover states about its loss. Where the primary was not asked no number is all.
 func writeStated(w io.Writer, loss []admin.ServiceLoss, counted []string) {
+	if len(loss) == 0 { // The location was not asked: it does not take itself for the secondary.
+		return
+	}
 	_, _ = fmt.Fprintf(w, "%-8s  %-24s  %14s  %s\n", "SERVICE", "LAST SYNC TIME", "KNOWN LOST", "UNBOUNDED SINCE")
 	for _, l := range loss {
 		at, since, known := "none ("+l.Reason+")", "ever", strconv.FormatUint(l.KnownRecords, 10)

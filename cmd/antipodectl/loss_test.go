@@ -12,6 +12,7 @@ import (
 
 	"antipode/client/admin"
 	"antipode/client/check"
+	"antipode/client/command"
 )
 
 // deadWitness has both locations of a status without an answer of the witness. The nodes warn of it, as those of an earlier
@@ -33,6 +34,7 @@ type doomed struct {
 	account admin.AccountInfo
 	lag     admin.Lag
 	loss    []admin.ServiceLoss
+	refused string
 }
 
 func newDoomed() *doomed {
@@ -80,7 +82,7 @@ func (d *doomed) port(t *testing.T) string {
 	answer("GET /v1/accounts/pictures/keys", func() any { return admin.Keys{} })
 	answer("GET /v1/accounts/pictures/why", func() any { return admin.Why{Account: "pictures"} })
 	answer("GET /v1/accounts/pictures/lag", func() any { return d.lag })
-	answer("POST /v1/accounts/pictures/update", func() any { return admin.AccountUpdated{AccountInfo: d.account, Loss: d.loss} })
+	answer("POST /v1/accounts/pictures/update", func() any { return admin.AccountUpdated{AccountInfo: d.account, Loss: d.loss, Refused: d.refused} })
 	answer("POST /v1/locations/southcentralus/failover", func() any { return admin.LocationFailover{} })
 	answer("GET /v1/locations/southcentralus/failover", func() any {
 		return admin.LocationFailover{
@@ -127,6 +129,19 @@ func TestR20PlanStatesWhatIsKnownAnywhere(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &plan))
 	require.Equal(t, uint64(2), plan.Loss[3].KnownRecords, "the secondary knows more")
 	require.Equal(t, []string{"catalog", "blob", "queue"}, plan.CountedAtPrimary)
+}
+
+// R20: what a location that does not take itself for the secondary answers has no table of losses, and does not pass.
+func TestR20PlanOfARefusedFailoverStatesNoLoss(t *testing.T) {
+	d := newDoomed()
+	d.lags(true)
+	d.loss, d.refused = nil, "southcentralus has not learned yet of the failover"
+	code, out, errOut := ctl(d.port(t), "failover", "unplanned", "pictures")
+	require.Equal(t, command.Failed, code)
+	require.Contains(t, out, "account pictures is at northcentralus, epoch 1@northcentralus, secondary southcentralus\n")
+	require.NotContains(t, out, "KNOWN LOST")
+	require.NotContains(t, out, nothingChanged)
+	require.Contains(t, errOut, "southcentralus would refuse it, nothing was changed: southcentralus has not learned yet")
 }
 
 // R21: every plan names a witness that does not answer, what an unplanned failover does then, and what to do; not where it

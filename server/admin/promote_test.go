@@ -107,3 +107,31 @@ func TestR20FormerPrimaryIsShown(t *testing.T) {
 		}
 	}
 }
+
+// R19, R20: a location that still takes itself for the primary, after an unplanned failover to the other one of which it does
+// not know, is not asked to become it: the answer has the primary that is, and why it cannot be.
+func TestR20FormerPrimaryThatDoesNotKnowIsNotPromoted(t *testing.T) {
+	north, south := newFake("north"), newFake("south")
+	before := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "north", Secondary: "south", Epoch: wire.Epoch{Number: 1, Location: "north"}}
+	now := wire.Account{Name: "mail", Redundancy: "RA-GRS", Primary: "south", Secondary: "north", Epoch: wire.Epoch{Number: 2, Location: "south"}}
+	north.accounts, south.accounts = []wire.Account{before}, []wire.Account{now}
+	const why = "north has not learned yet of the failover of account mail to south, in epoch 2@south, and has epoch 1@north: "
+	update := wire.UpdateAccount{Failover: &wire.Failover{Type: wire.FailoverUnplanned, To: "north", DryRun: true}}
+	for what, b := range backends(t, north, south) {
+		a, err := b.UpdateAccount(t.Context(), "mail", update)
+		require.NoError(t, err, what)
+		require.Equal(t, now, a.Account, what)
+		require.Contains(t, a.Refused, why, what)
+		require.Empty(t, a.Loss, what)
+		_, err = b.UpdateAccount(t.Context(), "mail", wire.UpdateAccount{Failover: &wire.Failover{Type: wire.FailoverUnplanned, To: "north"}})
+		require.ErrorContains(t, err, why, what)
+		require.NotContains(t, north.calls(), "failover unplanned of mail", what)
+	}
+	north.accounts = []wire.Account{now}
+	for what, b := range backends(t, north, south) {
+		a, err := b.UpdateAccount(t.Context(), "mail", update)
+		require.NoError(t, err, what)
+		require.Empty(t, a.Refused, what)
+		require.Contains(t, north.calls(), "failover unplanned of mail", what)
+	}
+}

@@ -131,6 +131,13 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 	if err != nil {
 		return wire.AccountUpdated{}, storageerr.InvalidInput.Saying(err.Error())
 	}
+	if f := u.Failover; f != nil && f.Type == wire.FailoverUnplanned {
+		if why := unaware(ctx, l, a); why != "" && f.DryRun {
+			return wire.AccountUpdated{AccountInfo: b.info(a), Refused: why}, nil
+		} else if why != "" {
+			return wire.AccountUpdated{}, storageerr.InvalidInput.Saying(why)
+		}
+	}
 	if u.Rebuild && u.Force == "" {
 		if err := b.waitsForClock(ctx, a); err != nil {
 			return wire.AccountUpdated{}, err
@@ -142,6 +149,19 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 	}
 	out.AccountInfo = b.info(out.Account)
 	return out, nil
+}
+
+// unaware is why a location cannot become the primary of an account now: it still takes itself for the primary, of an epoch
+// that is over, and does not know of the failover to the other one. Empty if it is not so, or that is not known.
+func unaware(ctx context.Context, l Location, a wire.Account) string {
+	ctx, cancel := context.WithTimeout(ctx, primaryWait)
+	defer cancel()
+	own, err := recordAt(ctx, l, a.Name)
+	if err != nil || a.Primary == l.Name() || own.Primary != l.Name() || geo.Epoch(own.Epoch).Compare(geo.Epoch(a.Epoch)) >= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has not learned yet of the failover of account %s to %s, in epoch %s, and has epoch %s: "+
+		"it can become the primary once it reaches %s, and its copy is whole; antipodectl why %s", l.Name(), a.Name, a.Primary, a.Epoch, own.Epoch, a.Primary, a.Name)
 }
 
 // clockWait bounds how long a rebuild waits for what the secondary says of its clock. Where it does not answer the primary
