@@ -23,6 +23,8 @@ type unplannedPlan struct {
 
 	in      admin.Failover
 	planned failoverPlan
+	// answers: the primary does, though it may not have counted everything.
+	answers bool
 	// beside: the planned one may still be the one to begin.
 	beside bool
 }
@@ -37,6 +39,7 @@ func (t *tool) planUnplanned(ctx context.Context, name geo.Account, in admin.Fai
 	}
 	var unasked error
 	out.planned, unasked = t.planFailover(ctx, name)
+	out.answers = unasked == nil && !out.planned.gone
 	out.beside = unasked == nil && out.FailoverPhase == ""
 	out.Witness = out.planned.Witness
 	lag := out.planned.lag
@@ -71,7 +74,7 @@ func counted(l admin.Lag, service string) bool {
 func (p unplannedPlan) write(w io.Writer) {
 	writeLoss(w, p.AccountUpdated, p.CountedAtPrimary)
 	if p.Primary != p.in.To && len(p.CountedAtPrimary) < len(p.Loss) {
-		_, _ = fmt.Fprintf(w, "KNOWN LOST is unknown beyond this: %s has not said how much it has committed\n", p.Primary)
+		p.writeUncounted(w)
 	}
 	if p.FailoverPhase == "" || p.FailoverPhase == admin.FailoverWithdrawing {
 		p.planned.witness.of(p.in, p.FailoverPhase).write(w)
@@ -91,6 +94,15 @@ func (p unplannedPlan) underWay() []string {
 		return nil
 	}
 	return []string{p.Operation}
+}
+
+// writeUncounted is why KNOWN LOST is not known of all services.
+func (p unplannedPlan) writeUncounted(w io.Writer) {
+	if p.answers {
+		_, _ = fmt.Fprintf(w, "KNOWN LOST is unknown beyond this: not all that %s has committed could be counted: antipodectl lag %s\n", p.Primary, p.Name)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "KNOWN LOST is unknown beyond this: %s has not said how much it has committed\n", p.Primary)
 }
 
 // writeAlive warns where the primary of an account answers: it may take writes, all of which an unplanned failover loses.

@@ -129,6 +129,9 @@ func TestR20PlanStatesWhatIsKnownAnywhere(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &plan))
 	require.Equal(t, uint64(2), plan.Loss[3].KnownRecords, "the secondary knows more")
 	require.Equal(t, []string{"catalog", "blob", "queue"}, plan.CountedAtPrimary)
+	_, out, _ = ctl(url, "failover", "unplanned", "pictures")
+	require.Contains(t, out, "KNOWN LOST is unknown beyond this: not all that northcentralus has committed could be counted: antipodectl lag pictures\n")
+	require.NotContains(t, out, "has not said")
 }
 
 // R20: what a location that does not take itself for the secondary answers has no table of losses, and does not pass.

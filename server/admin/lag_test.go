@@ -174,3 +174,46 @@ func TestR17LagAfterRebuild(t *testing.T) {
 	require.Zero(t, *records)
 	require.Equal(t, 1, count)
 }
+
+// After a failover and back the secondary has cursors of the epochs before, of which the primary keeps no head: they are no
+// lag, and do not make that of the service unknown (R17). What one of them waits for, or why it is stopped, is not left out, nor
+// a stream of the present epoch that the primary does not know.
+func TestR17LagAfterAFailoverAndBack(t *testing.T) {
+	north, south := lagFlows(time.Unix(1e9, 0))
+	third := wire.Epoch{Number: 3, Location: "north"}
+	north.flow.Account.Epoch, south.flow.Account.Epoch = third, third
+	for i := range north.flow.Ranges {
+		north.flow.Ranges[i].Source.Streams = nil
+	}
+	table, to := north.flow.Ranges[1].Source, south.flow.Ranges[1].Receiver
+	table.Streams = []wire.SourceStream{{Stream: "photos/3@north/r4/l3", Lane: 3, Head: 8}}
+	to.Streams[0] = wire.ReceiverStream{Stream: "photos/1@north/r4/l3", Lane: 3, Applied: 40}
+	b := backends(t, north, south)["here"]
+	lag := func() (records *uint64, streams []string) {
+		got, err := b.Lag(t.Context(), "photos", wire.LagQuery{Service: "table"}, "")
+		require.NoError(t, err)
+		for _, s := range got.Streams {
+			streams = append(streams, s.Stream)
+		}
+		return got.Services[0].LagRecords, streams
+	}
+	records, streams := lag()
+	require.Equal(t, []string{"photos/3@north/r4/l3"}, streams)
+	require.NotNil(t, records)
+	require.EqualValues(t, 8, *records)
+	for what, s := range map[string]wire.ReceiverStream{
+		"stopped":           {Stream: "photos/1@north/r4/l3", Applied: 40, Stopped: "forked"},
+		"waits":             {Stream: "photos/1@north/r4/l3", Applied: 40, Waits: &wire.Waits{Record: 41}},
+		"closed above it":   {Stream: "photos/1@north/r4/l3", Applied: 40, ClosedHead: 41},
+		"the present epoch": {Stream: "photos/3@north/r4/l7", Applied: 40},
+	} {
+		to.Streams[0] = s
+		records, streams = lag()
+		require.Nil(t, records, what)
+		require.Contains(t, streams, s.Stream, what)
+	}
+	to.Streams[0] = wire.ReceiverStream{Stream: "photos/1@north/r4/l3", Applied: 40}
+	south.flow.Account.Epoch = wire.Epoch{Number: 1, Location: "north"}
+	_, streams = lag()
+	require.Contains(t, streams, "photos/1@north/r4/l3", "the secondary has not left it")
+}

@@ -113,6 +113,9 @@ func (e ends) streams() []wire.StreamLag {
 		}
 		if to := e.receiverOf(r.Range); to != nil {
 			for _, s := range to.Streams {
+				if source != nil && e.drained(*source, s) {
+					continue
+				}
 				st := of(s.Stream, s.Lane)
 				if source == nil && !to.Closed.IsZero() {
 					head := max(s.ClosedHead, s.Applied)
@@ -136,6 +139,19 @@ func (e ends) left(id geo.RangeID, stream string) bool {
 	to := e.receiverOf(id)
 	return to != nil && e.receiver.Account.Epoch == e.source.Account.Epoch &&
 		!slices.ContainsFunc(to.Streams, func(s wire.ReceiverStream) bool { return s.Stream == stream })
+}
+
+// drained reports whether a stream of the secondary is of an epoch that both locations have left, without anything that waits
+// there, and the primary has no head of it any more: nothing of it is behind either.
+func (e ends) drained(source wire.SourceFlow, s wire.ReceiverStream) bool {
+	if s.Stopped != "" || s.Waits != nil || s.ClosedHead > s.Applied || e.receiver.Account.Epoch != e.source.Account.Epoch ||
+		slices.ContainsFunc(source.Streams, func(o wire.SourceStream) bool { return o.Stream == s.Stream }) {
+		return false
+	}
+	_, rest, _ := strings.Cut(s.Stream, "/")
+	text, _, _ := strings.Cut(rest, "/")
+	of, ok := geo.ParseEpoch(text)
+	return ok && of.Compare(geo.Epoch(e.source.Account.Epoch)) < 0
 }
 
 // applied sets how far the secondary has applied a stream.
