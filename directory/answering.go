@@ -107,6 +107,9 @@ func (d *Directory) silent(err error) string {
 	if strings.Contains(err.Error(), link.ErrCut.Error()) {
 		return fmt.Sprintf("%s is not reached, since an operator cut the link (antipodectl link heal)", d.other)
 	}
+	if strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
+		return fmt.Sprintf("%s does not answer in time", d.other)
+	}
 	why := strings.TrimPrefix(strings.ReplaceAll(err.Error(), methodAnnounce+": ", ""), string(d.other)+": ")
 	return fmt.Sprintf("%s does not answer: %s", d.other, why)
 }

@@ -149,6 +149,12 @@ func TestR19CutLinkIsNamed(t *testing.T) {
 		requireCode(t, storageerr.ServerBusy, err)
 		require.ErrorContains(t, err, "south is not reached, since an operator cut the link (antipodectl link heal); nothing was changed")
 	}
+	for _, late := range []error{context.DeadlineExceeded, errors.New("south: context deadline exceeded: it may have happened")} {
+		b.north.SetPeer(severed{err: late})
+		now.Advance(time.Second)
+		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		require.ErrorContains(t, err, "south does not answer in time; nothing was changed")
+	}
 	b.north.SetPeer(severed{err: errors.New("directory.Announce: south: directory.Announce: refused")})
 	now.Advance(time.Second)
 	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)

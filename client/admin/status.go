@@ -78,6 +78,17 @@ type Link struct {
 	DelaySeconds float64 `json:"delay_seconds"`
 }
 
+// Held is what an operator made of the link, and how to end it; empty while it is up.
+func (l Link) Held() string {
+	switch l.State {
+	case LinkCut:
+		return "an operator cut the link: antipodectl link heal"
+	case LinkDelayed:
+		return fmt.Sprintf("an operator delays the link by %s: antipodectl link heal", l.Delay())
+	}
+	return ""
+}
+
 // Delay is DelaySeconds as a duration.
 func (l Link) Delay() time.Duration { return time.Duration(l.DelaySeconds * float64(time.Second)) }
 

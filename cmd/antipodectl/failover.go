@@ -87,6 +87,8 @@ type failoverPlan struct {
 	Services []admin.ServiceLag `json:"services"`
 	// Witness is why an unplanned failover would wait for the witness: see unplannedPlan.
 	Witness string `json:"witness,omitempty"`
+	// Link is that an operator delays the link, over which the two locations ask each other; empty if nobody does.
+	Link string `json:"link,omitempty"`
 	// witness is what the plan has of the witness beside that.
 	witness witnessPlan
 	// gone: the primary does not answer.
@@ -116,6 +118,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		out.witness = planWitness(s, out.From, out.To)
 		out.Witness = out.witness.why
 		out.alone = slices.ContainsFunc(s.Locations, func(l admin.Location) bool { return l.Name == out.From && !check.Down(l) && check.ByWord(l) })
+		out.Link = delayed(s)
 	}
 	lag, err := t.client.Lag(ctx, name, admin.LagQuery{})
 	if err != nil {
@@ -164,7 +167,7 @@ func (p failoverPlan) refusal(what string) error {
 	if len(p.Blocked) == 0 {
 		return nil
 	}
-	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s of %s is blocked, nothing was changed: %s", what, p.Account, strings.Join(p.Blocked, "; "))}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s of %s is blocked, nothing was changed: %s", what, p.Account, strings.Join(causes(p.Link, p.Blocked), "; "))}
 }
 
 func writePlan(w io.Writer, p failoverPlan) {
@@ -176,11 +179,35 @@ func writePlan(w io.Writer, p failoverPlan) {
 		}
 		_, _ = fmt.Fprintf(w, "afterwards %s, with %s as its secondary%s\n", p.After, p.From, loss)
 	}
+	writeDelayed(w, p.Link)
 	writeBlocked(w, p.Blocked)
 	p.witness.write(w)
 	if p.gone {
 		_, _ = fmt.Fprintf(w, "otherwise  antipodectl failover unplanned %s shows what would be lost, if %s is gone\n", p.Account, p.From)
 	}
+}
+
+// delayed is that an operator delays the link, which other answers do not show; empty if nobody does.
+func delayed(s admin.Status) string {
+	if s.Link.State != admin.LinkDelayed {
+		return ""
+	}
+	return s.Link.Held()
+}
+
+// writeDelayed names a link that is delayed, before what may follow from it.
+func writeDelayed(w io.Writer, link string) {
+	if link != "" {
+		_, _ = fmt.Fprintf(w, "link       %s\n", link)
+	}
+}
+
+// causes are what blocks a failover, after a link that is delayed.
+func causes(link string, blocked []string) []string {
+	if link == "" {
+		return blocked
+	}
+	return append([]string{link}, blocked...)
 }
 
 func writeBlocked(w io.Writer, blocked []string) {

@@ -43,8 +43,11 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 // R19: a plan asks whether the other location answers, and changes nothing. It promises no move without loss beside what blocks
 // one; an older program, which does not know the question, blocks nothing.
 func TestR19PlanAsksTheOtherLocation(t *testing.T) {
-	refusal := http.StatusServiceUnavailable
+	refusal, link := http.StatusServiceUnavailable, admin.Link{}
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Status{Version: admin.StatusVersion, Link: link})
+	})
 	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
 	})
@@ -71,7 +74,13 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 		require.Contains(t, out+errOut, "south does not answer", args)
 		require.Equal(t, args[0] == "planned", code == command.Failed, args)
 	}
-	_, out, _ := ctl(srv.URL, "account", "show", "pictures")
+	link = admin.Link{State: admin.LinkDelayed, DelaySeconds: 4}
+	_, out, errOut := ctl(srv.URL, "failover", "planned", "pictures")
+	const delays = "an operator delays the link by 4s: antipodectl link heal"
+	require.Contains(t, out, "link       "+delays+"\nblocked    south does not answer\n", "in front of what follows from it")
+	require.Contains(t, errOut, "is blocked, nothing was changed: "+delays+"; south does not answer")
+	link = admin.Link{}
+	_, out, _ = ctl(srv.URL, "account", "show", "pictures")
 	require.Contains(t, out, "failover: planned not possible now, unplanned possible", "as the plan says it")
 	refusal = http.StatusBadRequest
 	_, out, _ = ctl(srv.URL, "account", "show", "pictures")

@@ -71,6 +71,8 @@ type wholePlan struct {
 	Unplanned *wholeCheck `json:"unplanned,omitempty"`
 	// Witness is why unplanned failovers would wait for the witness: see unplannedPlan.
 	Witness string `json:"witness,omitempty"`
+	// Link: see failoverPlan.
+	Link string `json:"link,omitempty"`
 	// witness is what the plan has of the witness beside that.
 	witness witnessPlan
 	// runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
@@ -102,7 +104,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	}
 	p := wholePlan{From: geo.Location(f.from), To: geo.Location(f.to), Blocked: []string{}, PassedOver: []string{}, unplanned: unplanned}
 	if s.Link.State == admin.LinkCut && !unplanned {
-		p.Blocked = append(p.Blocked, "an operator cut the link: antipodectl link heal")
+		p.Blocked = append(p.Blocked, s.Link.Held())
 	}
 	for _, l := range s.Locations {
 		switch {
@@ -128,6 +130,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	}
 	p.witness = planWitness(s, p.From, p.To)
 	p.Witness = p.witness.why
+	p.Link = delayed(s)
 	for _, svc := range geo.Services {
 		p.Services = append(p.Services, wholeService{Service: svc.String()})
 	}
@@ -157,41 +160,6 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	return p, nil
 }
 
-// backlog sums what a location's ranges have that the other location has not acknowledged.
-func (p *wholePlan) backlog(l admin.Location) {
-	var records, bytes int64
-	for _, r := range l.Ranges {
-		if r.LeaderView == nil {
-			return
-		}
-		records, bytes = records+r.BacklogRecords, bytes+r.BacklogBytes+r.BacklogPayloadBytes
-	}
-	if len(l.Ranges) > 0 {
-		p.BacklogRecords, p.BacklogBytes = &records, &bytes
-	}
-}
-
-// count counts the services of an account.
-func (p *wholePlan) count(a admin.AccountStatus) {
-	for i := range p.Services {
-		s := &p.Services[i]
-		n := slices.IndexFunc(a.Services, func(have admin.ServiceStatus) bool { return have.Service == s.Service })
-		switch {
-		case n < 0:
-			s.Unknown++
-		case a.Services[n].Status == admin.Live:
-			s.Live++
-		default:
-			s.NotLive++
-		}
-		if at := (admin.Time{}); n >= 0 {
-			if at = a.Services[n].LastSyncTime; s.Live+s.NotLive == 1 || at.Before(s.Oldest.Time) {
-				s.Oldest = at
-			}
-		}
-	}
-}
-
 func writeWholePlan(w io.Writer, p wholePlan) {
 	_, _ = fmt.Fprintf(w, "location   %s: %d accounts with a copy, %d without one, which stay\nmove       %s to %s\n", p.From, p.Accounts, p.Alone, p.From, p.To)
 	if p.BacklogRecords != nil {
@@ -210,6 +178,7 @@ func writeWholePlan(w io.Writer, p wholePlan) {
 		_, _ = fmt.Fprintf(w, "passed by  %s\n", b)
 	}
 	p.Unplanned.write(w)
+	writeDelayed(w, p.Link)
 	writeBlocked(w, p.Blocked)
 	p.witness.write(w)
 	p.writeOther(w)
@@ -220,7 +189,7 @@ func (p wholePlan) refusal() error {
 	if len(p.Blocked) == 0 {
 		return nil
 	}
-	return &command.Error{Code: command.Failed, Err: fmt.Errorf("a failover of location %s is blocked, nothing was changed: %s", p.From, strings.Join(p.Blocked, "; "))}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("a failover of location %s is blocked, nothing was changed: %s", p.From, strings.Join(causes(p.Link, p.Blocked), "; "))}
 }
 
 // runWhole moves the accounts of a location, or with dry only says what that would meet. at is the location that is asked.

@@ -130,10 +130,14 @@ func TestWholePlanNamesTheOtherFailover(t *testing.T) {
 	require.NotContains(t, plan("plan"), unplanned)
 	require.NotContains(t, plan("plan"), "blocked")
 
+	const delays = "link       an operator delays the link by 4s: antipodectl link heal\n"
 	s.Link.State = admin.LinkCut
 	require.Contains(t, plan("plan"), "blocked    an operator cut the link: antipodectl link heal\n")
 	require.NotContains(t, plan("unplanned"), "blocked", "it does not need the link")
+	s.Link.State, s.Link.DelaySeconds = admin.LinkDelayed, 4
+	require.Contains(t, plan("plan"), delays)
 	s.Link.State = admin.LinkUp
+	require.NotContains(t, plan("plan"), "delays")
 	for i := range s.Locations[0].Ranges {
 		s.Locations[0].Ranges[i].LeaderView = nil
 	}

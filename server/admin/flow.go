@@ -75,6 +75,9 @@ func reasonOf(err error) string {
 	if errors.As(err, &said) {
 		return said.Message
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
 	return err.Error()
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -215,6 +216,34 @@ func TestWhyWellAndSilent(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, "north", got.Silent[0].Location)
 	require.Equal(t, wire.StageLink, got.Services[2].Causes[0].Stage, "no message of any range comes")
+}
+
+// A link that an operator delays is named before what follows from it, whichever end shows it, and hides nothing of that.
+func TestWhyNamesADelayedLink(t *testing.T) {
+	const delays = "an operator delays the link by 4s: antipodectl link heal"
+	delayed := wire.Link{State: wire.LinkDelayed, DelaySeconds: 4}
+	north, south := lagFlows(time.Unix(1e9, 0))
+	b := backends(t, north, south)["here"]
+	of := func() (details []string) {
+		got, err := b.Why(t.Context(), "photos", 0, "")
+		require.NoError(t, err)
+		for _, c := range got.Services[2].Causes {
+			details = append(details, c.Detail)
+		}
+		return details
+	}
+	north.flow.Link = delayed
+	north.flow.Ranges[1].Source.OldestSeconds = 4
+	require.Equal(t, []string{delays, "the bus at the secondary does not confirm what the primary publishes"}, of()[:2])
+	south.fail = context.DeadlineExceeded
+	require.Equal(t, delays, of()[0], "the secondary could not be asked")
+	got, err := b.Why(t.Context(), "photos", 0, "")
+	require.NoError(t, err)
+	require.Equal(t, "no answer in time", got.Silent[0].Reason)
+	south.fail, north.flow.Link, south.flow.Link, south.flow.Services = nil, wire.Link{}, delayed, nil
+	require.Equal(t, delays, of()[0], "no process receives")
+	south.flow.Link = wire.Link{}
+	require.NotContains(t, of(), delays)
 }
 
 // What is named of a service is bounded.

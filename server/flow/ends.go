@@ -240,6 +240,16 @@ func rangeOf(f *wire.Flow, id geo.RangeID) *wire.RangeFlow {
 	return nil
 }
 
+// delayCause is that an operator delays the link, which is in front of what else keeps the locations apart; none if nobody does.
+func (e ends) delayCause() []wire.Cause {
+	for _, f := range []*wire.Flow{e.source, e.receiver} {
+		if f != nil && f.Link.State == wire.LinkDelayed {
+			return []wire.Cause{{Stage: wire.StageLink, Location: f.Location, Detail: f.Link.Held()}}
+		}
+	}
+	return nil
+}
+
 // unanswered is what is known while the secondary could not be asked: a former primary that does not follow yet is named as one.
 func (e ends) unanswered() (out []wire.Cause) {
 	if e.account.FailoverPhase == wire.FailoverTaken {

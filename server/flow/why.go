@@ -76,11 +76,11 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 		return
 	}
 	if e.receiver == nil {
-		w.Causes = e.unanswered()
+		w.Causes = append(e.delayCause(), e.unanswered()...)
 		return
 	}
 	if len(e.receiver.Services) == 0 {
-		w.Causes = []wire.Cause{e.unreceived()}
+		w.Causes = append(e.delayCause(), e.unreceived())
 		return
 	}
 	link := e.linkCause()
@@ -93,6 +93,7 @@ func (e ends) explain(w *wire.ServiceWhy, threshold time.Duration) {
 	if link != nil {
 		causes = append([]wire.Cause{*link}, causes...)
 	}
+	causes = append(e.delayCause(), causes...)
 	if len(causes) == 0 && w.Reason == string(stats.Clock) { // The time that is shown is itself ahead.
 		causes = []wire.Cause{{Stage: wire.StageWaiting, For: "clock", Location: e.account.Secondary, Detail: aheadHere}}
 	}
@@ -242,7 +243,7 @@ func (e ends) failing(r wire.RangeFlow, late bool) *wire.Cause {
 func (e ends) cutCause() *wire.Cause {
 	for _, f := range []*wire.Flow{e.source, e.receiver} {
 		if f != nil && f.Link.State == wire.LinkCut {
-			return &wire.Cause{Stage: wire.StageLink, Location: f.Location, Detail: "an operator cut the link: antipodectl link heal"}
+			return &wire.Cause{Stage: wire.StageLink, Location: f.Location, Detail: f.Link.Held()}
 		}
 	}
 	return nil
