@@ -259,7 +259,7 @@ func (f *findings) ranges(l admin.Location) {
 
 // unseen finds changes that wait for a location which the answering port does not show: its own lag is not known here.
 func (f *findings) unseen(l admin.Location) {
-	if l.Peer == "" || slices.ContainsFunc(f.status.Locations, func(o admin.Location) bool { return o.Name == l.Peer }) {
+	if !slices.Contains(NotShown(f.status), l.Peer) {
 		return
 	}
 	oldest := 0.0
@@ -271,6 +271,17 @@ func (f *findings) unseen(l admin.Location) {
 	if oldest > Late.Seconds() {
 		f.add(Warning, "docs/runbooks/last-sync-time-behind.md", "%s: changes have waited more than %s for %s, which this port does not show", l.Name, Late, l.Peer)
 	}
+}
+
+// NotShown are the locations that the answering port does not show, which says nothing of whether they serve: the port of a node
+// shows its own location alone.
+func NotShown(s admin.Status) (names []geo.Location) {
+	for _, l := range s.Locations {
+		if l.Peer != "" && !slices.ContainsFunc(s.Locations, func(o admin.Location) bool { return o.Name == l.Peer }) {
+			names = append(names, l.Peer)
+		}
+	}
+	return names
 }
 
 // link finds that an operator has cut or delayed the link. Over one that is cut nothing is replicated.

@@ -142,6 +142,8 @@ type shown struct {
 	Geo *admin.GeoReplication `json:"geo,omitempty"`
 	// WritesRefused is why the primary, which answers, refuses writes; empty where it is not known to.
 	WritesRefused string `json:"writes_refused,omitempty"`
+	// NotShown are the locations that the port which answers does not ask: what Geo has of them is not known.
+	NotShown []geo.Location `json:"not_shown,omitempty"`
 }
 
 func (t *tool) accountShow() *cobra.Command {
@@ -166,6 +168,11 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 			}
 			if g, err := t.client.GeoReplication(ctx, a.Name); err == nil {
 				out.Geo = &g
+				if g.Stats != nil && slices.Contains([]string{g.StatusOfPrimary, g.StatusOfSecondary}, admin.LocationUnavailable) {
+					if s, err := t.client.Status(ctx); err == nil { // Else each of them is as the port has it.
+						out.NotShown = check.NotShown(s)
+					}
+				}
 				if s := g.Stats; s != nil && s.CanPlannedFailover { // Both locations answer, and a plan knows more.
 					plan, err := t.planFailover(ctx, a.Name)
 					s.CanPlannedFailover = err == nil && len(plan.Blocked) == 0
@@ -188,7 +195,7 @@ func writeAccount(w io.Writer, a shown) {
 		_, _ = fmt.Fprintf(w, "without a primary: %s\n", a.WithoutPrimary)
 	}
 	if a.Geo != nil {
-		writeGeo(w, *a.Geo)
+		writeGeo(w, *a.Geo, a.NotShown)
 	}
 	if a.WritesRefused != "" {
 		_, _ = fmt.Fprintf(w, "writes: %s\n", a.WritesRefused)
@@ -259,9 +266,15 @@ func (t *tool) accountKeys() *cobra.Command {
 	}
 }
 
-// writeGeo writes the geo-replication of an account.
-func writeGeo(w io.Writer, g admin.GeoReplication) {
-	_, _ = fmt.Fprintf(w, "status of the primary: %s\n", g.StatusOfPrimary)
+// writeGeo writes the geo-replication of an account. hidden are the locations that were not asked.
+func writeGeo(w io.Writer, g admin.GeoReplication, hidden []geo.Location) {
+	status := func(l geo.Location, shown string) string {
+		if slices.Contains(hidden, l) {
+			return "not known: " + unseen(l)
+		}
+		return shown
+	}
+	_, _ = fmt.Fprintf(w, "status of the primary: %s\n", status(g.Primary, g.StatusOfPrimary))
 	if !g.LastGeoFailoverTime.IsZero() {
 		_, _ = fmt.Fprintf(w, "last failover: %s\n", g.LastGeoFailoverTime.UTC().Format(lossTime))
 	}
@@ -274,6 +287,9 @@ func writeGeo(w io.Writer, g admin.GeoReplication) {
 		last = s.LastSyncTime.UTC().Format(lossTime)
 	}
 	can := map[bool]string{true: "possible", false: "not possible now"}
-	_, _ = fmt.Fprintf(w, "status of the secondary: %s, replication %s, last sync time %s\n", g.StatusOfSecondary, s.Status, last)
+	_, _ = fmt.Fprintf(w, "status of the secondary: %s, replication %s, last sync time %s\n", status(g.Secondary, g.StatusOfSecondary), s.Status, last)
+	if len(hidden) > 0 {
+		return // Which failover is possible goes by both.
+	}
 	_, _ = fmt.Fprintf(w, "failover: planned %s, unplanned %s; then %s\n", can[s.CanPlannedFailover], can[s.CanFailover], s.PostFailoverRedundancy)
 }

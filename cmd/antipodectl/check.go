@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,9 +77,7 @@ func writeChecked(w io.Writer, s admin.Status, c checked) {
 			_, _ = fmt.Fprintf(w, "          next: %s\n", f.Next)
 		}
 	}
-	for _, l := range s.Locations {
-		if l.Peer != "" && !slices.ContainsFunc(s.Locations, func(o admin.Location) bool { return o.Name == l.Peer }) {
-			_, _ = fmt.Fprintf(w, "%s is not looked at: this port does not show it; ask a gateway\n", l.Peer)
-		}
+	for _, name := range check.NotShown(s) {
+		_, _ = fmt.Fprintf(w, "%s is not looked at: this port does not show it; ask a gateway\n", name)
 	}
 }

@@ -91,8 +91,9 @@ type failoverPlan struct {
 	Link string `json:"link,omitempty"`
 	// witness is what the plan has of the witness beside that.
 	witness witnessPlan
-	// gone: the primary does not answer.
-	gone bool
+	// gone: the primary does not answer. unseen is that the port which answers does not ask one of the locations: see notShown.
+	gone   bool
+	unseen string
 	// alone: the primary takes writes without a lease or an answer of the other location.
 	alone bool
 	lag   admin.Lag
@@ -119,12 +120,17 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		out.Witness = out.witness.why
 		out.alone = slices.ContainsFunc(s.Locations, func(l admin.Location) bool { return l.Name == out.From && !check.Down(l) && check.ByWord(l) })
 		out.Link = delayed(s)
+		out.unseen = notShown(s, out.From, out.To)
 	}
 	lag, err := t.client.Lag(ctx, name, admin.LagQuery{})
 	if err != nil {
 		return out, err
 	}
 	out.lag = lag
+	if out.unseen != "" { // What is not known follows from it.
+		out.Blocked, out.Services = append(out.Blocked, out.unseen), append(out.Services, lag.Services...)
+		return out, nil
+	}
 	for _, l := range lag.Silent {
 		out.gone = out.gone || l.Location == a.Primary
 		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s", l.Location, oneLine(l.Reason)))

@@ -70,6 +70,9 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 func (p wholePlan) writeOther(w io.Writer) {
 	switch {
 	case p.Accounts == 0:
+	case p.unseen != "" && p.unplanned:
+		_, _ = fmt.Fprintf(w, "whether %s serves is not known: %s\n", p.From, p.unseen)
+	case p.unseen != "": // That is what blocks it.
 	case p.unplanned && p.serves:
 		_, _ = fmt.Fprintf(w, "%s serves: a planned failover loses nothing: antipodectl failover plan --location %s\n", p.From, p.From)
 	case !p.unplanned && !p.serves && p.runs:

@@ -73,6 +73,8 @@ type wholePlan struct {
 	Witness string `json:"witness,omitempty"`
 	// Link: see failoverPlan.
 	Link string `json:"link,omitempty"`
+	// unseen is that the port which answers does not show From: whether that serves is not known.
+	unseen string
 	// witness is what the plan has of the witness beside that.
 	witness witnessPlan
 	// runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
@@ -106,6 +108,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	if s.Link.State == admin.LinkCut && !unplanned {
 		p.Blocked = append(p.Blocked, s.Link.Held())
 	}
+	p.lookFor(s.Locations, unplanned)
 	for _, l := range s.Locations {
 		switch {
 		case l.Name == p.From:
@@ -126,7 +129,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		}
 	}
 	if p.To == "" {
-		return p, command.Wrong(errors.New("the port that answers knows no other location: give --to"))
+		return p, command.Wrong(errors.New("the port that answers knows no other location: ask a gateway, or give --to"))
 	}
 	p.witness = planWitness(s, p.From, p.To)
 	p.Witness = p.witness.why

@@ -39,14 +39,14 @@ func (t *tool) planUnplanned(ctx context.Context, name geo.Account, in admin.Fai
 	}
 	var unasked error
 	out.planned, unasked = t.planFailover(ctx, name)
-	out.answers = unasked == nil && !out.planned.gone
+	out.answers = unasked == nil && !out.planned.gone && out.planned.unseen == ""
 	out.beside = unasked == nil && out.FailoverPhase == ""
 	out.Witness = out.planned.Witness
 	lag := out.planned.lag
 	for i := range out.Loss {
 		loss := &out.Loss[i]
 		loss.KnownRecords = max(loss.KnownRecords, unapplied(lag, loss.Service))
-		if !out.planned.gone && counted(lag, loss.Service) {
+		if out.answers && counted(lag, loss.Service) {
 			out.CountedAtPrimary = append(out.CountedAtPrimary, loss.Service)
 		}
 	}
@@ -98,6 +98,10 @@ func (p unplannedPlan) underWay() []string {
 
 // writeUncounted is why KNOWN LOST is not known of all services.
 func (p unplannedPlan) writeUncounted(w io.Writer) {
+	if p.planned.unseen != "" {
+		_, _ = fmt.Fprintf(w, "KNOWN LOST is unknown beyond this: %s\n", p.planned.unseen)
+		return
+	}
 	if p.answers {
 		_, _ = fmt.Fprintf(w, "KNOWN LOST is unknown beyond this: not all that %s has committed could be counted: antipodectl lag %s\n", p.Primary, p.Name)
 		return

@@ -81,6 +81,7 @@ func (d *doomed) port(t *testing.T) string {
 	answer("GET /v1/accounts/pictures", func() any { return d.account })
 	answer("GET /v1/accounts/pictures/keys", func() any { return admin.Keys{} })
 	answer("GET /v1/accounts/pictures/why", func() any { return admin.Why{Account: "pictures"} })
+	answer("GET /v1/accounts/pictures/geo", func() any { return admin.GeoReplicationOf(d.account.Account, d.lag) })
 	answer("GET /v1/accounts/pictures/lag", func() any { return d.lag })
 	answer("POST /v1/accounts/pictures/update", func() any { return admin.AccountUpdated{AccountInfo: d.account, Loss: d.loss, Refused: d.refused} })
 	answer("POST /v1/locations/southcentralus/failover", func() any { return admin.LocationFailover{} })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,14 +120,17 @@ func New(o Options) *Backend { return &Backend{o: o, started: o.Clock.Now()} }
 
 // find returns a location.
 func (b *Backend) find(name geo.Location) (Location, error) {
-	var names []geo.Location
+	var names []string
 	for _, l := range b.o.Locations {
 		if l.Name() == name {
 			return l, nil
 		}
-		names = append(names, l.Name())
+		names = append(names, string(l.Name()))
 	}
-	return nil, fmt.Errorf("there is no location %q here: this process serves %v", name, names)
+	if len(names) == 1 {
+		return nil, fmt.Errorf("there is no location %q here: this port shows %s alone; ask a gateway, which shows both", name, names[0])
+	}
+	return nil, fmt.Errorf("there is no location %q here: this process serves %s", name, strings.Join(names, " and "))
 }
 
 // answer is what a location returned.

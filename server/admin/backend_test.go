@@ -125,12 +125,20 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 // A location that the process does not serve is refused by name, with those it serves.
 func TestUnknownLocation(t *testing.T) {
 	for what, b := range backends(t, newFake("north"), newFake("south")) {
-		require.ErrorContains(t, b.StopLocation(t.Context(), "east"), `no location "east" here: this process serves [north south]`, what)
+		require.ErrorContains(t, b.StopLocation(t.Context(), "east"), `no location "east" here: this process serves north and south`, what)
 		_, err := b.CreateAccount(t.Context(), wire.NewAccount{Name: "photos", Location: "east"})
 		row, ours := storageerr.Of(err)
 		require.True(t, ours, what)
 		require.Equal(t, storageerr.InvalidInput.Code, row.Code, what)
 		require.ErrorContains(t, err, `"east"`, what)
+	}
+}
+
+// The port of one location names a gateway, which shows both.
+func TestUnknownLocationOfOne(t *testing.T) {
+	for what, b := range backends(t, newFake("north")) {
+		_, err := b.FailLocationOver(t.Context(), "south", wire.Failover{Type: wire.FailoverPlanned})
+		require.ErrorContains(t, err, `there is no location "south" here: this port shows north alone; ask a gateway, which shows both`, what)
 	}
 }
 
