@@ -163,15 +163,15 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 			t.addWaits(ctx, &a.Account)
 			k, err := t.client.Keys(ctx, a.Name)
 			out := shown{AccountInfo: a, ConnectionString: admin.ConnectionString(a, k)}
-			if s, err := t.client.Status(ctx); err == nil {
+			s, unasked := t.client.Status(ctx)
+			if unasked == nil {
 				out.WritesRefused = check.RefusesWrites(s, a.Name)
 			}
 			if g, err := t.client.GeoReplication(ctx, a.Name); err == nil {
 				out.Geo = &g
-				if g.Stats != nil && slices.Contains([]string{g.StatusOfPrimary, g.StatusOfSecondary}, admin.LocationUnavailable) {
-					if s, err := t.client.Status(ctx); err == nil { // Else each of them is as the port has it.
-						out.NotShown = check.NotShown(s)
-					}
+				away := slices.Contains([]string{g.StatusOfPrimary, g.StatusOfSecondary}, admin.LocationUnavailable)
+				if g.Stats != nil && away && unasked == nil { // Else each of them is as the port has it.
+					out.NotShown = check.NotShown(s)
 				}
 				if s := g.Stats; s != nil && s.CanPlannedFailover { // Both locations answer, and a plan knows more.
 					plan, err := t.planFailover(ctx, a.Name)
