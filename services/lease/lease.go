@@ -127,7 +127,7 @@ func (l Lease) Valid() bool {
 	return false
 }
 
-// Describe is for people; empty where there is none.
+// Describe is for people; empty without a lease.
 func (l Lease) Describe() string {
 	switch {
 	case l.Kind == KindNone:
