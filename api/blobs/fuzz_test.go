@@ -92,7 +92,7 @@ func FuzzParseLeaseID(f *testing.F) {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {
-		named, err := parseLeaseID(http.Header{headerLeaseID: {id}})
+		named, err := parseLeaseID(http.Header{headerLeaseID: {id}}, headerLeaseID)
 		if err != nil {
 			require.ErrorIs(t, err, storageerr.InvalidHeaderValue)
 			return

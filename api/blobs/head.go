@@ -63,14 +63,14 @@ func (c *call) writeHead(a *head) {
 	switch {
 	case a.blob != nil:
 		w.values = make([]string, 0, 16)
-		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces(), showLease(a.blob.Lease, c.now()))
+		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces(), c.showLease(a.blob.Lease))
 	default:
 		w.values = make([]string, 0, 6)
 		w.tag(a.modified)
 		wire.SetMetadata(w.Header, a.metadata)
 	}
 	if a.container != nil {
-		w.lease(showLease(a.container.Lease, c.now()))
+		w.lease(c.showLease(a.container.Lease))
 		w.since(version20171109, "X-Ms-Has-Immutability-Policy", "false")
 		w.since(version20171109, "X-Ms-Has-Legal-Hold", "false")
 		w.since(version20171109, "X-Ms-Immutable-Storage-With-Versioning-Enabled", "false")

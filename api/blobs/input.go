@@ -57,13 +57,9 @@ func (c *call) readInput() error {
 	return c.readLength()
 }
 
-// readLease reads the lease that the request names. An action on one reads its headers itself.
 func (c *call) readLease() (err error) {
-	if c.asked.Comp == "lease" {
-		return nil
-	}
 	c.in.guard.LeaseNeeded = c.asked.Takes&operation.LeaseNeeded != 0
-	c.in.guard.Lease, err = parseLeaseID(c.r.HTTP.Header)
+	c.in.guard.Lease, err = parseLeaseID(c.r.HTTP.Header, headerLeaseID)
 	return err
 }
 

@@ -112,29 +112,28 @@ func parseSeconds(header, text string, least, most uint32) (uint32, error) {
 	return uint32(n), nil
 }
 
-// requiredID reads a header that has to have the ID of a lease.
+// requiredID reads a header that has to name a lease.
 func (c *call) requiredID(header string) (lease.ID, error) {
-	text := c.r.Header(header)
-	if text == "" {
+	id, err := parseLeaseID(c.r.HTTP.Header, header)
+	switch {
+	case err != nil:
+		return lease.ID{}, err
+	case id == nil:
 		return lease.ID{}, missing(header)
 	}
-	id, ok := lease.ParseID(text)
-	if !ok {
-		return id, badHeader(header, text)
-	}
-	return id, nil
+	return *id, nil
 }
 
-// parseLeaseID returns the lease that a request names, nil for none. It is InvalidHeaderValue for
+// parseLeaseID returns the lease that a header names, nil for none. It is InvalidHeaderValue for
 // what no lease is called (protocol/blob.md 17.1).
-func parseLeaseID(h http.Header) (*lease.ID, error) {
-	text := h.Get(headerLeaseID)
+func parseLeaseID(h http.Header, header string) (*lease.ID, error) {
+	text := h.Get(header)
 	if text == "" {
 		return nil, nil //nolint:nilnil // It names none.
 	}
 	id, ok := lease.ParseID(text)
 	if !ok {
-		return nil, badHeader(headerLeaseID, text)
+		return nil, badHeader(header, text)
 	}
 	return &id, nil
 }
@@ -183,11 +182,15 @@ func (c *call) writeLease(r lease.Request, modified geo.Timestamp, l lease.Lease
 	c.writeHead(&a)
 }
 
-// shownLease is what answers show of a lease at a time (protocol/blob.md 17.2).
+// shownLease is what answers show of a lease (protocol/blob.md 17.2).
 type shownLease struct{ status, state, duration string }
 
-func showLease(l lease.Lease, now geo.Timestamp) shownLease {
-	s := l.State(now)
+// showLease is what is shown of a lease now. Most blobs have none, and need no look at the clock.
+func (c *call) showLease(l lease.Lease) shownLease {
+	s := lease.Available
+	if l.Kind != lease.KindNone {
+		s = l.State(c.now())
+	}
 	out := shownLease{status: "unlocked", state: s.String()}
 	if s.Locked() {
 		out.status = "locked"
@@ -207,7 +210,7 @@ func (c *call) leaseElements(b []byte, l lease.Lease) []byte {
 	if c.r.Version < protocol.Version20120212 {
 		return b
 	}
-	shown := showLease(l, c.now())
+	shown := c.showLease(l)
 	b = wire.AppendElement(wire.AppendElement(b, "LeaseStatus", shown.status), "LeaseState", shown.state)
 	if shown.duration != "" {
 		b = wire.AppendElement(b, "LeaseDuration", shown.duration)

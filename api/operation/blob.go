@@ -102,7 +102,7 @@ var containerRows = []Operation{
 	},
 	{
 		Name: "LeaseContainer", Built: true, On: Container, Verbs: PUT, Restype: restypeContainer, Comp: compLease, Since: protocol.Version20120212,
-		Leads: Catalog, SAS: SAS{Type: "c", Account: "wd"}, Takes: IfModifiedSince | IfUnmodifiedSince | Lease,
+		Leads: Catalog, SAS: SAS{Type: "c", Account: "wd"}, Takes: IfModifiedSince | IfUnmodifiedSince,
 	},
 	{
 		Name: "ListBlobs", Built: true, On: Container, Verbs: GET, Restype: restypeContainer, Comp: compList,
@@ -233,7 +233,7 @@ var blobCompRows = []Operation{
 	},
 	{
 		Name: "LeaseBlob", Built: true, On: Blob, Verbs: PUT, Comp: compLease, Since: protocol.Version20090919,
-		Leads: OfService, SAS: SAS{Type: "o", Account: "wd", Service: "wd"}, Takes: Conditions | IfTags | Lease,
+		Leads: OfService, SAS: SAS{Type: "o", Account: "wd", Service: "wd"}, Takes: Conditions | IfTags,
 	},
 	{
 		Name: "SnapshotBlob", On: Blob, Verbs: PUT, Comp: "snapshot", Since: protocol.Version20090919,
