@@ -129,7 +129,7 @@ func underWay(a admin.Account) string {
 		line += " (" + a.FailoverPhase + ")"
 	}
 	if a.OperationWaits != "" {
-		line += "; it cannot go on now: " + oneLine(a.OperationWaits)
+		line += "; it cannot go on now: " + check.OneLine(a.OperationWaits)
 	}
 	return line
 }
@@ -160,10 +160,12 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 			if err != nil {
 				return shown{}, err
 			}
-			t.addWaits(ctx, &a.Account)
+			s, unasked := t.client.Status(ctx)
+			if unasked == nil {
+				waitsOf(s, &a.Account)
+			}
 			k, err := t.client.Keys(ctx, a.Name)
 			out := shown{AccountInfo: a, ConnectionString: admin.ConnectionString(a, k)}
-			s, unasked := t.client.Status(ctx)
 			if unasked == nil {
 				out.WritesRefused = check.RefusesWrites(s, a.Name)
 			}
@@ -219,17 +221,22 @@ func writeAccount(w io.Writer, a shown) {
 	_, _ = fmt.Fprintf(w, "\nconnection string:\n%s\n", a.ConnectionString)
 }
 
-// addWaits adds to accounts why their operations cannot go on. Only the process that carries one out knows that, and the one
-// that has answered need not be it; a status asks all.
+// silent reports whether an account has an operation of which the process that answered does not know why it cannot go on: only
+// the process that carries it out does, and a status asks all.
+func silent(a *admin.Account) bool { return a.Operation != "" && a.OperationWaits == "" }
+
+// addWaits adds to accounts why their operations cannot go on, where that is not known yet.
 func (t *tool) addWaits(ctx context.Context, accounts ...*admin.Account) {
-	silent := func(a *admin.Account) bool { return a.Operation != "" && a.OperationWaits == "" }
 	if !slices.ContainsFunc(accounts, silent) {
 		return
 	}
-	s, err := t.client.Status(ctx)
-	if err != nil { // Then it is not known.
-		return
+	if s, err := t.client.Status(ctx); err == nil { // Else it stays unknown.
+		waitsOf(s, accounts...)
 	}
+}
+
+// waitsOf adds to accounts why their operations cannot go on, as a status has it.
+func waitsOf(s admin.Status, accounts ...*admin.Account) {
 	of := map[geo.Account]admin.Account{}
 	for _, a := range s.Accounts {
 		of[a.Name] = a.Account
@@ -244,7 +251,7 @@ func (t *tool) addWaits(ctx context.Context, accounts ...*admin.Account) {
 // writeWaiting writes why the operation of an account cannot go on, and what to do.
 func writeWaiting(w io.Writer, a admin.Account) {
 	if a.OperationWaits != "" {
-		_, _ = fmt.Fprintf(w, "it cannot go on now: %s\n", oneLine(a.OperationWaits))
+		_, _ = fmt.Fprintf(w, "it cannot go on now: %s\n", check.OneLine(a.OperationWaits))
 	}
 	if out := check.WayOut(a); out != "" {
 		_, _ = fmt.Fprintf(w, "next: %s\n", out)

@@ -133,7 +133,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	}
 	for _, l := range lag.Silent {
 		out.gone = out.gone || l.Location == a.Primary
-		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s", l.Location, oneLine(l.Reason)))
+		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s", l.Location, check.OneLine(l.Reason)))
 	}
 	for _, s := range lag.Streams {
 		if s.Stopped != "" {
@@ -155,7 +155,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	case !errors.As(err, &refused):
 		return out, err
 	case refused.Status >= http.StatusInternalServerError: // Else it is an older program, which does not check.
-		out.Blocked = append(out.Blocked, oneLine(refused.Message))
+		out.Blocked = append(out.Blocked, check.OneLine(refused.Message))
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -124,7 +125,7 @@ func (t *tool) endOne(ctx context.Context, name geo.Account, notTaken bool) (adm
 func stillEnding(a admin.AccountInfo) string {
 	switch {
 	case a.OperationWaits != "":
-		return ", in the phase " + a.FailoverPhase + ": " + oneLine(a.OperationWaits)
+		return ", in the phase " + a.FailoverPhase + ": " + check.OneLine(a.OperationWaits)
 	case a.FailoverPhase == admin.FailoverOffered:
 		return fmt.Sprintf(": whether %s has taken it is not known", a.Secondary)
 	}

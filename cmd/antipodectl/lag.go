@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -98,7 +99,7 @@ func writeLag(w io.Writer, l admin.Lag) {
 // writeUnasked names the locations that could not be asked.
 func writeUnasked(w io.Writer, silent []admin.SilentLocation) {
 	for _, s := range silent {
-		_, _ = fmt.Fprintf(w, "%s could not be asked: %s\n", s.Location, oneLine(s.Reason))
+		_, _ = fmt.Fprintf(w, "%s could not be asked: %s\n", s.Location, check.OneLine(s.Reason))
 	}
 }
 

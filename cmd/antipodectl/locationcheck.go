@@ -36,7 +36,7 @@ func (t *tool) checkStreams(ctx context.Context, p *wholePlan) error {
 	case !errors.As(err, &refused):
 		return err
 	case refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusConflict:
-		p.Blocked = append(p.Blocked, oneLine(refused.Message)) // Else it is an older program, which does not check.
+		p.Blocked = append(p.Blocked, check.OneLine(refused.Message)) // Else it is an older program, which does not check.
 	}
 	return nil
 }
@@ -54,11 +54,11 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 	}
 	if refused := (*admin.Error)(nil); p.unplanned && errors.As(err, &refused) && refused.Status == http.StatusConflict {
 		p.Unplanned = nil // Another one is under way: --yes is refused, too.
-		p.Blocked = append(p.Blocked, oneLine(refused.Message))
+		p.Blocked = append(p.Blocked, check.OneLine(refused.Message))
 		return
 	}
 	if err != nil {
-		p.Unplanned.Unknown = oneLine(err.Error())
+		p.Unplanned.Unknown = check.OneLine(err.Error())
 		return
 	}
 	p.Unplanned.Moving = now.Moving
@@ -120,7 +120,7 @@ func (c *wholeCheck) refusal(from geo.Location) error {
 // writeRefused writes the first refused accounts, and how many there are beside them.
 func writeRefused(w io.Writer, list []admin.RefusedFailover, all int) {
 	for _, r := range list {
-		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, oneLine(r.Why))
+		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, check.OneLine(r.Why))
 	}
 	if n := all - len(list); n > 0 {
 		_, _ = fmt.Fprintf(w, "refused    %d more accounts\n", n)

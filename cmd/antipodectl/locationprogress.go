@@ -121,7 +121,7 @@ func writeWhole(w io.Writer, f wholeState) {
 		_, _ = fmt.Fprintf(w, "claiming   %d wait for the witness; antipodectl check says whether it answers, and what to do for each; failover end --location %s ends all\n", n, f.From)
 	}
 	for line := range strings.Lines(f.Reason) {
-		_, _ = fmt.Fprintf(w, "ended      %s\n", oneLine(line))
+		_, _ = fmt.Fprintf(w, "ended      %s\n", check.OneLine(line))
 	}
 	if f.Withdrawing > 0 {
 		_, _ = fmt.Fprintf(w, "withdrawn  until the witness has forgotten the claims of %s, %s refuses their writes\n", check.Count(f.Withdrawing, "account"), f.From)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -141,7 +142,7 @@ and since when.`,
 
 func writeLost(w io.Writer, r lostReport) {
 	for _, s := range r.Silent {
-		_, _ = fmt.Fprintf(w, "%s does not answer: %s\n", s.Location, oneLine(s.Reason))
+		_, _ = fmt.Fprintf(w, "%s does not answer: %s\n", s.Location, check.OneLine(s.Reason))
 	}
 	if r.Awaited != nil {
 		_, _ = fmt.Fprintf(w, "%s has not reported yet what it alone has of account %s: it has not followed the failover of %s; "+

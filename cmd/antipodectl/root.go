@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/internal/clock"
 )
@@ -117,7 +118,7 @@ func (t *tool) explain(err error) string {
 	default:
 		msg = err.Error()
 	}
-	return oneLine(msg)
+	return check.OneLine(msg)
 }
 
 const rootLong = `antipodectl operates an Antipode deployment: it shows how locations, nodes and copies do,

@@ -185,5 +185,5 @@ func stateOf(u admin.AccountUpdated) string {
 	if u.FailoverPhase == "" || u.OperationWaits == "" {
 		return u.FailoverPhase
 	}
-	return u.FailoverPhase + ": " + oneLine(u.OperationWaits)
+	return u.FailoverPhase + ": " + check.OneLine(u.OperationWaits)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -175,7 +176,7 @@ func notCompared(of []admin.VerifiedRange) (lines []string) {
 	by := map[string]*cause{}
 	for _, r := range of {
 		for _, l := range r.NotCompared {
-			reason := oneLine(l.Reason)
+			reason := check.OneLine(l.Reason)
 			kind := alike.ReplaceAllString(reason, "")
 			c := by[kind]
 			if c == nil {

@@ -85,7 +85,7 @@ func writeWhy(w io.Writer, y admin.Why) {
 	for _, s := range y.Services {
 		state := orDash(string(s.Status))
 		if s.Reason != "" {
-			state += ": " + oneLine(s.Reason)
+			state += ": " + check.OneLine(s.Reason)
 		}
 		if s.LagSeconds != nil {
 			state += ", " + span(*s.LagSeconds) + " behind"
@@ -143,9 +143,9 @@ func addCause(to []causeLine, service string, c admin.Cause, more int) []causeLi
 
 // write writes the line of a cause.
 func (c causeLine) write(w io.Writer, account geo.Account) {
-	line := fmt.Sprintf("%s (%s): %s", c.Stage, strings.Join(c.services, ", "), oneLine(c.Detail))
+	line := fmt.Sprintf("%s (%s): %s", c.Stage, strings.Join(c.services, ", "), check.OneLine(c.Detail))
 	if c.Error != "" {
-		line += " (" + oneLine(c.Error) + ")"
+		line += " (" + check.OneLine(c.Error) + ")"
 	}
 	if c.Seconds != nil {
 		line += ", for " + span(*c.Seconds)
@@ -171,6 +171,3 @@ func (c causeLine) write(w io.Writer, account geo.Account) {
 	}
 	_, _ = fmt.Fprintln(w, line)
 }
-
-// oneLine is an error of a server, or of a library, for people.
-func oneLine(text string) string { return check.OneLine(text) }
