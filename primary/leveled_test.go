@@ -37,10 +37,10 @@ func TestLeveledWrites(t *testing.T) {
 		return p.Write(t.Context(), &catalog.SetLease{Account: "acct", Name: "things", Request: r, At: 7})
 	}
 	take := lease.Request{Action: lease.Acquire, ID: lease.ID{1}}
-	stamptest.Submit(t, s, id, raised(feature.Leases-1))
+	stamptest.Submit(t, s, id, raised(feature.Blobs-1))
 	require.ErrorIs(t, do(take), ranges.ErrLevel)
 	require.Error(t, do(lease.Request{Action: lease.Release, ID: lease.ID{1}}), "there is none")
-	stamptest.Submit(t, s, id, raised(feature.Leases))
+	stamptest.Submit(t, s, id, raised(feature.Blobs))
 	require.NoError(t, do(take))
 
 	heads, _ := s.Leader(id).Machine.Heads()

@@ -13,6 +13,7 @@ import (
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 )
@@ -98,9 +99,6 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 			return c.w.Gone()
 		}
 	}
-	if l, newer := c.w.(services.Leveled); newer && !tx.Allows(l.Level()) {
-		return ranges.ErrLevel
-	}
 	// The commit time is above the creation of the generation, the newest catalog state that the
 	// command relies on (R6).
 	at := tx.Timestamp(p.Generation.Created)
@@ -113,6 +111,9 @@ func (c *command) Evaluate(tx *ranges.Tx) error {
 	effect, err := c.w.Evaluate(tx, at)
 	if err != nil {
 		return err
+	}
+	if !tx.Allows(max(effect.Level, feature.Base)) {
+		return ranges.ErrLevel
 	}
 	if len(effect.Ops) == 0 {
 		return nil // It found nothing to do, as a Get of an empty queue does.

@@ -43,13 +43,6 @@ type Timed interface {
 	InTime(now geo.Timestamp)
 }
 
-// Leveled is a Write of what a program that knows less than a feature level cannot read. It is refused before that level is
-// active.
-type Leveled interface {
-	Write
-	Level() feature.Level
-}
-
 // Deletion is a Write that may only delete: Deletes reports whether this one does. Such a write is taken while
 // the disk is nearly full.
 type Deletion interface {
@@ -78,4 +71,7 @@ type Writer interface {
 type Effect struct {
 	Ops    []change.Op
 	Chunks []extent.Ref
+	// Level is the feature level that a program has to know to read what the ops write; zero for Base. The write is refused
+	// before it is active.
+	Level feature.Level
 }

@@ -2,8 +2,10 @@ package blobs
 
 import (
 	"antipode/geo"
+	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/lease"
+	"antipode/stamp/change"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
 )
@@ -16,7 +18,7 @@ const (
 	ChunkBytesMax = 1 << 20
 )
 
-// Blob is one committed state of a block blob.
+// Blob is one committed state of a blob, or a snapshot of one.
 type Blob struct {
 	// Modified is the commit time of the write, which ETag and Last-Modified show.
 	Modified geo.Timestamp
@@ -32,13 +34,55 @@ type Blob struct {
 	Properties Properties
 	// Metadata in the order it is answered. Names are distinct.
 	Metadata []Pair
-	// Lease is that of the blob: an action on it leaves Modified.
+	// What follows can change and leave Modified.
+
+	// Lease is that of the blob; a snapshot has none.
 	Lease lease.Lease
-	// Inline is the payload where Chunks is empty and List nil. Else it is in the chunks,
-	// or in the blocks of the list, in order.
-	Inline []byte
-	Chunks []extent.Ref
-	List   *BlockList
+	// Tiering is the last Set Blob Tier, and what it began.
+	Tiering Tiering
+	// Tags are at most TagsMax, in the order of their names, which are distinct.
+	Tags []Pair
+	// Snapshots of the blob; a snapshot has none.
+	Snapshots Snapshots
+
+	// Inline is the payload where Chunks is empty and List and Appended are nil. Else it is in the chunks, in the blocks of
+	// the list, in order, or in those that were appended. Appended makes it an append blob, all else is a block blob.
+	Inline   []byte
+	Chunks   []extent.Ref
+	List     *BlockList
+	Appended *Appended
+}
+
+// Snapshots are those of a blob. They are rows of its partition under First, so that all of them end by one change of the
+// blob's row, whatever their number.
+type Snapshots struct {
+	// First is the commit time of the first of them, which may be deleted since, and Last that of the last one made.
+	First, Last geo.Timestamp
+	// Count of those that are there; First and Last are zero if it is.
+	Count uint64
+}
+
+// Tiering is what is kept of tiers besides the tier.
+type Tiering struct {
+	// Changed is the commit time of the last Set Blob Tier; zero if there was none.
+	Changed geo.Timestamp
+	// To is the tier that an archived blob gets at the time Until of the clock; TierDefault for none. High is its priority.
+	To    Tier
+	High  bool
+	Until geo.Timestamp
+}
+
+// TagsMax is how many tags a blob may have (protocol/blob.md 9.4).
+const TagsMax = 10
+
+// Appended says which rows of the blob's partition hold what was appended.
+type Appended struct {
+	// Session is the commit time of the Put Blob. The rows of no other blob have it.
+	Session geo.Timestamp
+	// Blocks is their number, at most CommittedMax.
+	Blocks uint32
+	// Sealed: nothing can be appended any more.
+	Sealed bool
 }
 
 // BlockList names the rows of the blob's partition that hold its committed block list, so that
@@ -59,6 +103,7 @@ const (
 	TierHot     Tier = 1
 	TierCool    Tier = 2
 	TierCold    Tier = 3
+	TierArchive Tier = 4
 )
 
 // Properties are the content properties (protocol/blob.md 19.1): opaque, empty for none.
@@ -95,10 +140,17 @@ const (
 	rowStaging byte = 2 // the session of uncommitted blocks; the whole row key
 	rowBlock   byte = 3 // session, block id: one block
 	rowList    byte = 4 // list id, number: a part of a committed block list
+	rowSnap    byte = 5 // Snapshots.First, time: a snapshot
 )
 
 // row is the key of the blob row within its partition.
 func row() []byte { return []byte{rowBlob} }
+
+// effect writes the blob's row.
+func (b *Blob) effect() (services.Effect, error) {
+	value, err := appendRow(make([]byte, 0, headerLen+256+len(b.Inline)+len(b.Chunks)*refLen), b)
+	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}, Level: b.level()}, err
+}
 
 func (n Name) key() []byte { return n.keyOf([]byte{rowBlob}) }
 

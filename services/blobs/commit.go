@@ -112,18 +112,16 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	for _, n := range p.lengths {
 		b.Length += n
 	}
-	value, err := appendRow(nil, &b)
+	effect, err := b.effect()
 	if err != nil {
 		return services.Effect{}, err
 	}
-	ops := make([]change.Op, 0, 2+len(p.rows)+len(old.List.rows()))
-	ops = append(ops, change.Op{Row: row(), Value: value})
-	ops = discard(ops, old.List, there)
+	effect.Ops = discard(effect.Ops, old.List, there)
 	for i, v := range p.rows {
-		ops = append(ops, change.Op{Row: listRow(at, i), Value: v})
+		effect.Ops = append(effect.Ops, change.Op{Row: listRow(at, i), Value: v})
 	}
 	w.Modified, w.Left = at, p.left || there && !live
-	return services.Effect{Ops: ops}, nil
+	return effect, nil
 }
 
 // plan finds the named blocks. Once ctx has ended, the error is that of ctx.

@@ -5,8 +5,6 @@ import (
 	"antipode/services"
 	"antipode/services/catalog"
 	"antipode/services/lease"
-	"antipode/stamp/change"
-	"antipode/stamp/feature"
 	"antipode/stamp/kv"
 )
 
@@ -19,9 +17,6 @@ type LeaseBlob struct {
 	Lease lease.Lease
 	At    geo.Timestamp
 }
-
-// Level implements services.Leveled.
-func (w *LeaseBlob) Level() feature.Level { return w.Request.Level() }
 
 // Deletes implements services.Deletion: a lease whose ID nobody has must not keep a blob that is to make room.
 func (w *LeaseBlob) Deletes() bool { return w.Request.Ends() }
@@ -43,11 +38,7 @@ func (w *LeaseBlob) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, e
 	if b.Lease == before {
 		return services.Effect{}, nil
 	}
-	value, err := appendRow(nil, &b)
-	if err != nil {
-		return services.Effect{}, err
-	}
-	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}}, nil
+	return b.effect()
 }
 
 // LeaseContainer is catalog.SetLease under a guard, which has no lease: the request has it.

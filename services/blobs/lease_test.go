@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 
@@ -116,19 +117,46 @@ func TestContainerUnderALease(t *testing.T) {
 	require.ErrorIs(t, do(lease.Request{Action: lease.Release, ID: id}, 6*second), storageerr.ContainerNotFound)
 }
 
-// What an action needs: the level of the row that it leaves, and whether it is taken while the disk is nearly full.
+// Which actions are taken while the disk is nearly full.
 func TestLeaseNeeds(t *testing.T) {
 	for _, action := range []lease.Action{lease.Acquire, lease.Renew, lease.Change, lease.Release, lease.Break} {
 		r := lease.Request{Action: action}
-		level, deletes := feature.Leases, action == lease.Break
-		if action == lease.Release {
-			level, deletes = feature.Base, true
-		}
+		deletes := action == lease.Break || action == lease.Release
 		for _, w := range []services.Write{&LeaseBlob{Request: r}, &LeaseContainer{SetLease: catalog.SetLease{Request: r}}} {
-			require.Equal(t, level, w.(services.Leveled).Level(), "%T %d", w, action)
 			require.Equal(t, deletes, w.(services.Deletion).Deletes(), "%T %d", w, action)
 		}
 	}
+}
+
+// What a program of before cannot read says its feature level, and what it can says none.
+func TestEffectLevel(t *testing.T) {
+	id := lease.ID{1}
+	s := &scanned{state: state{}}
+	level := func(w services.Write, at geo.Timestamp) feature.Level {
+		if timed, ok := w.(services.Timed); ok {
+			timed.InTime(at)
+		}
+		e, err := w.Evaluate(s, at)
+		require.NoError(t, err)
+		require.NoError(t, s.commit(t, w, at))
+		return max(e.Level, feature.Base)
+	}
+	container := func(r lease.Request) services.Write {
+		return &LeaseContainer{SetLease: catalog.SetLease{Account: "acct", Name: "c-1", Request: r}}
+	}
+	create := &catalog.Create{Service: geo.Blob, Account: "acct", Name: "c-1"}
+	create.InEpoch(1)
+	require.Equal(t, feature.Base, level(create, second))
+	require.Equal(t, feature.Blobs, level(container(lease.Request{Action: lease.Acquire, ID: id}), 2*second))
+	require.Equal(t, feature.Base, level(container(lease.Request{Action: lease.Release, ID: id}), 2*second))
+	require.Equal(t, feature.Base, level(put("a", "x"), 2*second))
+	require.Equal(t, feature.Blobs, level(acquire(id, 15), 3*second))
+	require.Equal(t, feature.Blobs, level(&SetMetadata{Command: Command{Name: testName("a"), Guard: Guard{Lease: &id}}}, 4*second))
+	require.Equal(t, feature.Base, level(put("a", "x"), 20*second), "the lease is over, and forgotten")
+	require.Equal(t, feature.Blobs, level(acquire(id, 15), 30*second))
+	release := acquire(id, 0)
+	release.Request.Action = lease.Release
+	require.Equal(t, feature.Base, level(release, 31*second))
 }
 
 // A field that is longer than its lease is refused, and so is another tag, and a number of fields that is not theirs.
@@ -139,8 +167,9 @@ func TestMalformedFields(t *testing.T) {
 	start := []byte{1, tagLease, 29}
 	at := bytes.Index(row, start)
 	require.Positive(t, at)
-	for _, other := range [][]byte{{1, tagLease, 30, 0}, {1, tagLease + 1, 29}, {2, tagLease, 29}, {0, tagLease, 29}} {
+	for _, other := range [][]byte{{1, tagLease, 30, 0}, {1, tagLease + 1, 29}, {2, tagLease, 29}, {0, tagLease, 29}, {1, tagLast + 1, 29}} {
 		_, err := parseRow(slices.Concat(row[:at], other, row[at+len(start):]))
 		require.ErrorIs(t, err, ErrMalformed, "%v", other)
+		require.Equal(t, other[1] > tagLast, errors.Is(err, feature.ErrLater), "%v", other)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"antipode/geo"
-	"antipode/services/lease"
 	"antipode/stamp/extent"
 	"antipode/stamp/feature"
 )
@@ -18,8 +17,9 @@ var ErrMalformed = errors.New("blobs: malformed row")
 // Layout of a row; see docs/format/blob.md.
 const (
 	rowVersion  = 1
-	rowTagged   = 2 // the version with tagged fields, written for a blob that has one
+	rowTagged   = 2 // the version with tagged fields, of a blob that the first one cannot hold
 	typeBlock   = 1
+	typeAppend  = 2
 	flagMD5     = 1 << 0
 	flagChunks  = 1 << 1
 	flagBlocks  = 1 << 2
@@ -34,9 +34,6 @@ const (
 	headerLen   = 28
 	refLen      = 24
 )
-
-// Tags of fields, which stand in this order.
-const tagLease = 1
 
 // appendRow appends the stored form of b. It refuses what parseRow would.
 func appendRow(dst []byte, b *Blob) ([]byte, error) {
@@ -57,11 +54,15 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 	case b.List != nil:
 		flags |= flagBlocks
 	}
-	version := byte(rowVersion)
-	if b.Lease.Kind != lease.KindNone {
+	fields := b.fields()
+	kind, version := byte(typeBlock), byte(rowVersion)
+	if b.Appended != nil {
+		kind = typeAppend
+	}
+	if b.tagged(len(fields)) {
 		version = rowTagged
 	}
-	dst = append(dst, version, typeBlock, flags, byte(b.Tier))
+	dst = append(dst, version, kind, flags, byte(b.Tier))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Modified))
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(b.Created))
 	dst = binary.LittleEndian.AppendUint64(dst, b.Length)
@@ -72,15 +73,16 @@ func appendRow(dst []byte, b *Blob) ([]byte, error) {
 	for _, s := range b.Properties.list() {
 		dst = appendText(dst, *s)
 	}
-	dst = binary.AppendUvarint(dst, uint64(len(b.Metadata)))
-	for _, m := range b.Metadata {
-		dst = appendText(appendText(dst, m.Name), m.Value)
-	}
+	dst = appendPairs(dst, b.Metadata)
 	if version == rowTagged {
-		dst = binary.AppendUvarint(dst, 1) // The number of fields.
-		dst = appendText(append(dst, tagLease), string(appendLease(nil, b.Lease)))
+		dst = binary.AppendUvarint(dst, uint64(len(fields)))
+		for _, f := range fields {
+			dst = appendText(append(dst, f.tag), string(f.value))
+		}
 	}
 	switch {
+	case b.Appended != nil:
+		return appendAppended(dst, b.Appended), nil
 	case len(b.Chunks) > 0:
 		return appendRefs(dst, b.Chunks), nil
 	case b.List != nil:
@@ -110,11 +112,14 @@ func appendList(dst []byte, l *BlockList) []byte {
 
 // check tests the rules that the layout alone does not enforce.
 func (b *Blob) check() error {
-	if b.Tier > TierCold {
-		return fmt.Errorf("%w: tier %d", ErrMalformed, b.Tier)
+	if err := b.checkFields(); err != nil {
+		return err
 	}
-	if !b.Lease.Valid() {
-		return fmt.Errorf("%w: lease %v", ErrMalformed, b.Lease)
+	if b.Appended != nil {
+		if len(b.Inline) > 0 || len(b.Chunks) > 0 || b.List != nil || b.Length < uint64(b.Appended.Blocks) || b.Length > 0 && b.Appended.Blocks == 0 {
+			return fmt.Errorf("%w: %d bytes in %d appended blocks, or other payload beside them", ErrMalformed, b.Length, b.Appended.Blocks)
+		}
+		return nil
 	}
 	if b.List == nil {
 		return checkPayload(b.Length, b.Inline, b.Chunks)
@@ -171,7 +176,9 @@ func parseRow(v []byte) (Blob, error) {
 	}
 	switch v[offFlags] & (flagChunks | flagBlocks) {
 	case 0:
-		b.Inline = rd.take(len(rd.b))
+		if b.Appended == nil {
+			b.Inline = rd.take(len(rd.b))
+		}
 	case flagChunks:
 		b.Chunks = rd.refs()
 	case flagBlocks:
@@ -190,7 +197,8 @@ func parseHead(v []byte) (b Blob, rd reader, err error) {
 	if len(v) > 0 && v[0] > rowTagged {
 		return b, rd, fmt.Errorf("%w: %w", ErrMalformed, feature.Later("a blob", uint64(v[0]), rowTagged))
 	}
-	if len(v) < headerLen || v[0] < rowVersion || v[offType] != typeBlock || v[offFlags]&^(flagMD5|flagChunks|flagBlocks|flagAnyMD5) != 0 {
+	if len(v) < headerLen || v[0] < rowVersion || v[offType] < typeBlock || v[offType] > typeAppend ||
+		v[offFlags]&^(flagMD5|flagChunks|flagBlocks|flagAnyMD5) != 0 {
 		return b, rd, ErrMalformed
 	}
 	b.Tier = Tier(v[offTier])
@@ -202,18 +210,18 @@ func parseHead(v []byte) (b Blob, rd reader, err error) {
 	for _, s := range b.Properties.list() {
 		*s = rd.text()
 	}
-	if n := rd.count(2); n > 0 {
-		b.Metadata = make([]Pair, n)
-		for i := range b.Metadata {
-			b.Metadata[i].Name = rd.text()
-			b.Metadata[i].Value = rd.text()
+	b.Metadata = rd.pairs()
+	fields := 0
+	if v[0] == rowTagged {
+		if fields, err = rd.fields(&b); err != nil {
+			return Blob{}, rd, err
 		}
 	}
-	if v[0] == rowTagged {
-		rd.fields(&b)
+	if v[offType] == typeAppend {
+		b.Appended = rd.appended()
 	}
-	if rd.failed {
-		return Blob{}, rd, ErrMalformed
+	if rd.failed || (v[0] == rowTagged) != b.tagged(fields) {
+		return Blob{}, rd, ErrMalformed // A blob has one form.
 	}
 	return b, rd, nil
 }
@@ -296,6 +304,26 @@ func (r *reader) list() *BlockList {
 		l.Segments[i] = r.uvarint()
 	}
 	return l
+}
+
+// pairs reads names with their values, nil for none.
+func (r *reader) pairs() (out []Pair) {
+	if n := r.count(2); n > 0 {
+		out = make([]Pair, n)
+		for i := range out {
+			out[i].Name = r.text()
+			out[i].Value = r.text()
+		}
+	}
+	return out
+}
+
+func (r *reader) byte() byte {
+	b := r.take(1)
+	if r.failed {
+		return 0
+	}
+	return b[0]
 }
 
 func (r *reader) text() string { return string(r.take(r.count(1))) }

@@ -51,7 +51,15 @@ func goldenBlobs() []Blob {
 	leased, broken := example(), listed
 	leased.Lease = lease.Lease{Kind: lease.KindTaken, ID: lease.ID{1, 15: 2}, Seconds: 60, Until: 0x1122334455667799}
 	broken.Lease = lease.Lease{Kind: lease.KindBroken, ID: lease.ID{15: 3}, Until: 7}
-	return []Blob{example(), empty, full, chunked, listed, unchecked, leased, broken}
+	archived, thawing, all := full, full, chunked
+	archived.Tier = TierArchive
+	thawing.Tier, thawing.Tiering = TierArchive, Tiering{Changed: 8, To: TierCool, High: true, Until: 9}
+	all.Lease, all.Tiering = leased.Lease, Tiering{Changed: 8}
+	all.Tags = []Pair{{Name: "a", Value: "1"}, {Name: "b"}}
+	all.Snapshots = Snapshots{First: 3, Last: 5, Count: 300}
+	created := Blob{Modified: 2, Created: 2, Appended: &Appended{Session: 2}}
+	sealed := Blob{Modified: 9, Created: 2, Length: 1 << 33, Appended: &Appended{Session: 2, Blocks: CommittedMax, Sealed: true}}
+	return []Blob{example(), empty, full, chunked, listed, unchecked, leased, broken, archived, thawing, all, created, sealed}
 }
 
 // The stored form never changes: rows written today equal the golden file, and the
@@ -76,7 +84,7 @@ func TestGolden(t *testing.T) {
 		b, err := parseRow(row)
 		require.NoError(t, err)
 		want := goldenBlobs()[i]
-		if want.Inline == nil && want.Chunks == nil && want.List == nil {
+		if want.Inline == nil && want.Chunks == nil && want.List == nil && want.Appended == nil {
 			want.Inline = []byte{}
 		}
 		require.Equal(t, want, b)
@@ -88,7 +96,7 @@ func drawBlob(t *rapid.T) Blob {
 	b := Blob{
 		Modified: geo.Timestamp(rapid.Uint64().Draw(t, "modified")),
 		Created:  geo.Timestamp(rapid.Uint64().Draw(t, "created")),
-		Tier:     Tier(rapid.ByteRange(0, byte(TierCold)).Draw(t, "tier")),
+		Tier:     Tier(rapid.ByteRange(0, byte(TierArchive)).Draw(t, "tier")),
 		Properties: Properties{
 			text.Draw(t, "type"), text.Draw(t, "encoding"), text.Draw(t, "language"), text.Draw(t, "disposition"), text.Draw(t, "cache"),
 		},
@@ -103,8 +111,32 @@ func drawBlob(t *rapid.T) Blob {
 			Until:   geo.Timestamp(rapid.Uint64Min(1).Draw(t, "until")),
 		}
 	}
+	if rapid.Bool().Draw(t, "changed tier") {
+		b.Tiering.Changed = geo.Timestamp(rapid.Uint64Min(1).Draw(t, "changed"))
+		if b.Tier == TierArchive && rapid.Bool().Draw(t, "thawing") {
+			b.Tiering.To, b.Tiering.High = Tier(rapid.ByteRange(1, byte(TierCold)).Draw(t, "to")), rapid.Bool().Draw(t, "high")
+			b.Tiering.Until = geo.Timestamp(rapid.Uint64Min(1).Draw(t, "until"))
+		}
+	}
+	for i := range rapid.IntRange(0, TagsMax).Draw(t, "tags") {
+		b.Tags = append(b.Tags, Pair{Name: fmt.Sprintf("t%d", i), Value: text.Draw(t, "tag")})
+	}
+	if n := rapid.Uint64().Draw(t, "snapshots"); n > 0 {
+		first := rapid.Uint64Min(1).Draw(t, "first")
+		b.Snapshots = Snapshots{First: geo.Timestamp(first), Last: geo.Timestamp(rapid.Uint64Min(first).Draw(t, "last")), Count: n}
+	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "pairs") {
 		b.Metadata = append(b.Metadata, Pair{Name: fmt.Sprintf("n%d", i), Value: text.Draw(t, "value")})
+	}
+	if rapid.Bool().Draw(t, "append blob") {
+		b.Appended = &Appended{
+			Session: geo.Timestamp(rapid.Uint64().Draw(t, "session")), Blocks: rapid.Uint32Range(0, CommittedMax).Draw(t, "blocks"),
+			Sealed: rapid.Bool().Draw(t, "sealed"),
+		}
+		if n := uint64(b.Appended.Blocks); n > 0 {
+			b.Length = rapid.Uint64Min(n).Draw(t, "bytes")
+		}
+		return b
 	}
 	if rapid.Bool().Draw(t, "in blocks") {
 		b.List = &BlockList{ID: geo.Timestamp(rapid.Uint64().Draw(t, "list"))}
@@ -153,6 +185,9 @@ func TestRowRefuses(t *testing.T) {
 		_, err = parseRow(append(row, 0))
 		require.ErrorIs(t, err, ErrMalformed)
 		for _, off := range []int{0, offType, offFlags, offTier, offLength} {
+			if off == offLength && b.Length > 0 && b.Appended != nil {
+				continue // It is that of rows which are not here.
+			}
 			bad := append([]byte(nil), row...)
 			bad[off] |= 0x40
 			_, err = parseRow(bad)
@@ -164,7 +199,22 @@ func TestRowRefuses(t *testing.T) {
 		{Length: 2, Inline: []byte{1}, Chunks: []extent.Ref{{Length: 1}}},
 		{Chunks: []extent.Ref{{}}},
 		{Length: extent.ChunkBytesMax + 1, Chunks: []extent.Ref{{Length: extent.ChunkBytesMax + 1}}},
-		{Tier: TierCold + 1},
+		{Tier: TierArchive + 1},
+		{Tier: TierHot, Tiering: Tiering{Changed: 1, To: TierCool, Until: 2}},
+		{Tier: TierArchive, Tiering: Tiering{To: TierCool, Until: 2}},
+		{Tier: TierArchive, Tiering: Tiering{Changed: 1, To: TierCool}},
+		{Tier: TierArchive, Tiering: Tiering{Changed: 1, To: TierArchive, Until: 2}},
+		{Tier: TierArchive, Tiering: Tiering{Changed: 1, High: true}},
+		{Tags: make([]Pair, TagsMax+1)},
+		{Tags: []Pair{{Name: "b"}, {Name: "a"}}},
+		{Tags: []Pair{{Name: "b"}, {Name: "b"}}},
+		{Snapshots: Snapshots{First: 1, Last: 1}},
+		{Snapshots: Snapshots{Last: 1, Count: 1}},
+		{Snapshots: Snapshots{First: 2, Last: 1, Count: 1}},
+		{Length: 1, Appended: &Appended{Session: 1}},
+		{Length: 1, Appended: &Appended{Session: 1, Blocks: 2}},
+		{Length: 1, Inline: []byte{1}, Appended: &Appended{Session: 1, Blocks: 1}},
+		{Appended: &Appended{Session: 1}, List: &BlockList{ID: 1, Segments: []uint64{1}}},
 		{Lease: lease.Lease{Kind: 3}},
 		{Lease: lease.Lease{Kind: lease.KindBroken}},
 		{Lease: lease.Lease{Kind: lease.KindTaken, Seconds: 15}},

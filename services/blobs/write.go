@@ -37,13 +37,13 @@ func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, er
 	if b.Tier == TierDefault {
 		b.Tier = old.Tier
 	}
-	value, err := appendRow(make([]byte, 0, headerLen+256+len(b.Inline)+len(b.Chunks)*refLen), &b)
+	effect, err := b.effect()
 	if err != nil {
 		return services.Effect{}, err
 	}
-	ops, err := endBlocks([]change.Op{{Row: row(), Value: value}}, get, w.Name, old.List)
-	w.Modified, w.Left = at, len(ops) > 1
-	return services.Effect{Ops: ops, Chunks: b.Chunks}, err
+	effect.Ops, err = endBlocks(effect.Ops, get, w.Name, old.List)
+	w.Modified, w.Left, effect.Chunks = at, len(effect.Ops) > 1, b.Chunks
+	return effect, err
 }
 
 // endBlocks appends the end of a blob's uncommitted blocks and of its committed list.
@@ -130,10 +130,6 @@ func (c *Command) rewrite(get kv.Getter, at geo.Timestamp, set func(*Blob)) (ser
 	}
 	set(&b)
 	b.Modified, b.Lease = at, b.Lease.Written(c.now)
-	value, err := appendRow(nil, &b)
-	if err != nil {
-		return services.Effect{}, err
-	}
 	c.Modified = at
-	return services.Effect{Ops: []change.Op{{Row: row(), Value: value}}}, nil
+	return b.effect()
 }

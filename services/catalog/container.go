@@ -13,6 +13,7 @@ import (
 	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
@@ -108,7 +109,11 @@ func (c *Container) encode() ([]byte, error) {
 
 func (c *Container) effect() (services.Effect, error) {
 	v, err := c.encode()
-	return services.Effect{Ops: []change.Op{{Value: v}}}, err
+	e := services.Effect{Ops: []change.Op{{Value: v}}}
+	if c.Lease.Kind != lease.KindNone {
+		e.Level = feature.Blobs
+	}
+	return e, err
 }
 
 // errorsOf returns the error rows for containers of a service.

@@ -5,7 +5,6 @@ import (
 	"antipode/services"
 	"antipode/services/lease"
 	"antipode/services/storageerr"
-	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/kv"
 )
@@ -21,9 +20,6 @@ type SetLease struct {
 	Lease    lease.Lease
 	Modified geo.Timestamp
 }
-
-// Level implements services.Leveled.
-func (w *SetLease) Level() feature.Level { return w.Request.Level() }
 
 // Deletes implements services.Deletion: a lease whose ID nobody has must not keep a container that is to make room.
 func (w *SetLease) Deletes() bool { return w.Request.Ends() }

@@ -3,7 +3,6 @@ package lease
 import (
 	"antipode/geo"
 	"antipode/services/storageerr"
-	"antipode/stamp/feature"
 )
 
 // Action is one action of Lease Blob and Lease Container.
@@ -33,14 +32,6 @@ type Request struct {
 
 // Ends reports whether the request can only end a lease.
 func (r Request) Ends() bool { return r.Action == Release || r.Action == Break }
-
-// Level is the feature level that the lease after the request needs. What is left of a release every version can read.
-func (r Request) Level() feature.Level {
-	if r.Action == Release {
-		return feature.Base
-	}
-	return feature.Leases
-}
 
 // Do returns the lease after an action, by the table of protocol/blob.md 17.3, whose errors are 409.
 func (l Lease) Do(r Request, at geo.Timestamp) (Lease, error) {

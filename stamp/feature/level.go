@@ -15,20 +15,21 @@ const (
 	// of the clock (R6, R13), and of from which closed time on a range that was recovered takes them again.
 	Walls Level = 2
 
-	// Leases is that of blobs and containers that have, or had, a lease.
-	Leases Level = 3
+	// Blobs is that of rows of blobs with tagged fields, for leases, snapshots, append blobs, tags and tiers of which more is
+	// kept than a name, and of containers that have, or had, a lease.
+	Blobs Level = 3
 
 	// Known is the highest level that this program knows.
-	Known = Leases
+	Known = Blobs
 )
 
 // names say what each level brought, for people.
 //
 //nolint:gochecknoglobals // A table, never written.
 var names = map[Level]string{
-	Base:   "all that was written before there were levels",
-	Walls:  "Last Sync Time by the clock while times are ahead of it",
-	Leases: "leases of blobs and containers",
+	Base:  "all that was written before there were levels",
+	Walls: "Last Sync Time by the clock while times are ahead of it",
+	Blobs: "leases of blobs and containers, snapshots, append blobs, tags, the tier Archive",
 }
 
 // Name says what a level brought; empty for one that this program does not know.
