@@ -238,6 +238,7 @@ func codeRequests() map[string]coded {
 		"LeaseMismatchOnBlob":                blob("DELETE /acct/cont/leased", "", "x-ms-lease-id", otherLease),
 		"LeaseMismatchOnContainer":           blob("DELETE /acct/leased?restype=container", "", "x-ms-lease-id", otherLease),
 		"LeaseIDMissing":                     blob("DELETE /acct/cont/leased", ""),
+		"SnapshotsPresent":                   blob("DELETE /acct/cont/kept", ""),
 		"LeaseAlreadyPresent":                leasing("leased", "acquire", "x-ms-lease-duration", "-1"),
 		"LeaseIDMismatchWithLease":           leasing("leased", "renew", "x-ms-lease-id", otherLease),
 		"LeaseNotPresentWithLease":           leasing("there", "break"),
@@ -307,6 +308,7 @@ func codesRig(t *testing.T) map[geo.Service]string {
 		blob("PUT /acct/leased?restype=container", ""),
 		blob("PUT /acct/leased?restype=container&comp=lease", "", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1"),
 		leasing("leased", "acquire", "x-ms-lease-duration", "-1"),
+		blob("PUT /acct/cont/kept", "x", "x-ms-blob-type", "BlockBlob"), blob("PUT /acct/cont/kept?comp=snapshot", ""),
 		leasing("breaking", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", someLease), leasing("breaking", "break"),
 		queue("PUT /acct/que", ""), queue("PUT /acct/gone", ""), queue("DELETE /acct/gone", ""),
 	} {

@@ -45,7 +45,7 @@ const (
 	fieldRSCL
 	fieldRSCT
 	fieldSig
-	// fieldSnapshot is the time of a snapshot. No parameter gives it: it stays empty, and is signed so.
+	// fieldSnapshot is the parameter snapshot of a signature for one, whose resource is bs; else it is empty, and signed so.
 	fieldSnapshot
 	fields
 )
@@ -181,15 +181,21 @@ func ParseSAS(t protocol.Target, on Resource, q protocol.Query) (*SAS, error) {
 // read takes the fields that the version signs. A line feed in one would let it pass for two, and the parts of a key
 // range are UTF-8.
 func (s *SAS) read(q protocol.Query) error {
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
 	for _, p := range q {
 		for f := range fieldSnapshot {
 			switch {
 			case p.Name != fieldNames[f] || s.version < f.since():
-			case strings.ContainsFunc(p.Value, func(r rune) bool { return r < ' ' || r == 0x7f }) || !utf8.ValidString(p.Value):
+			case strings.ContainsFunc(p.Value, control) || !utf8.ValidString(p.Value):
 				return errMalformed
 			default:
 				s.text[f] = p.Value
 			}
+		}
+	}
+	if s.service == geo.Blob && s.text[fieldSR] == "bs" {
+		if s.text[fieldSnapshot] = q.Get("snapshot"); strings.ContainsFunc(s.text[fieldSnapshot], control) {
+			return errMalformed
 		}
 	}
 	// A plus sign that was not escaped is decoded as a space.
@@ -230,8 +236,12 @@ func (s *SAS) checkService() error {
 		case "b", "c":
 		case "":
 			return missing(fieldSR)
+		case "bs":
+			if s.version < version20181109 || s.text[fieldSnapshot] == "" {
+				return errMalformed
+			}
 		default:
-			return failed("Signatures of snapshots, versions and directories are not supported.")
+			return failed("Signatures of versions and directories are not supported.")
 		}
 	}
 	if s.version == version20090717 && s.service != geo.Blob {

@@ -222,8 +222,8 @@ func TestMalformedSAS(t *testing.T) {
 	}
 	for query, want := range map[string]string{
 		"sv=2024-08-04&sp=r&se=2030-01-01":       "sr is mandatory. Cannot be empty",
-		"sv=2024-08-04&sr=bs&sp=r&se=2030-01-01": "Signatures of snapshots, versions and directories are not supported.",
-		"sv=2024-08-04&sr=d&sp=r&se=2030-01-01":  "Signatures of snapshots, versions and directories are not supported.",
+		"sv=2024-08-04&sr=bv&sp=r&se=2030-01-01": "Signatures of versions and directories are not supported.",
+		"sv=2024-08-04&sr=d&sp=r&se=2030-01-01":  "Signatures of versions and directories are not supported.",
 	} {
 		q, err := protocol.ParseQuery(query)
 		require.NoError(t, err)

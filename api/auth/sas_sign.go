@@ -36,7 +36,7 @@ func (s *SAS) fits() bool {
 	switch {
 	case s.ofAccount:
 		return true
-	case s.service == geo.Blob && s.text[fieldSR] == "b":
+	case s.ofBlob():
 		return s.on.Blob != ""
 	case s.service == geo.Blob:
 		return s.on.Container != ""
@@ -46,6 +46,9 @@ func (s *SAS) fits() bool {
 	return true
 }
 
+// ofBlob reports whether the signature is for a blob or a snapshot of one.
+func (s *SAS) ofBlob() bool { return s.service == geo.Blob && strings.HasPrefix(s.text[fieldSR], "b") }
+
 // resource is what the string of a service signature names, decoded.
 func (s *SAS) resource(account geo.Account) string {
 	name := s.on.Container
@@ -54,7 +57,7 @@ func (s *SAS) resource(account geo.Account) string {
 		return ""
 	case s.service == geo.Table:
 		name = keys.TableContainer(s.text[fieldTN])
-	case s.service == geo.Blob && s.text[fieldSR] == "b":
+	case s.ofBlob():
 		name += "/" + s.on.Blob
 	}
 	path := "/" + string(account) + "/" + name

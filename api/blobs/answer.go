@@ -168,10 +168,10 @@ func (p *page) append(text []byte) bool {
 	return true
 }
 
-// answer ends the page and sends it. next is the name at which the next one begins.
+// answer ends the page and sends it. next is the marker of the next one.
 func (p *page) answer(ends string, next string) {
 	p.doc.Append(func(dst []byte) []byte {
-		return append(wire.AppendElement(append(dst, ends...), "NextMarker", wire.NewMarker(next)), "</EnumerationResults>"...)
+		return append(wire.AppendElement(append(dst, ends...), "NextMarker", next), "</EnumerationResults>"...)
 	})
 	p.writeHead(&head{status: http.StatusOK, contentType: "application/xml", length: uint64(p.doc.Len())})
 	p.doc.WriteTo(p.w)

@@ -153,6 +153,7 @@ func parseBlockList(r io.Reader) ([]blobs.Named, error) {
 // the two lists may have 150,000 entries. Windows are of one committed list, or the
 // answer breaks off; the uncommitted blocks are those of the moment a window is read.
 type blockLister struct {
+	*call
 	name    blobs.Name
 	guard   blobs.Guard
 	blob    *blobs.Blob
@@ -213,7 +214,7 @@ func (c *call) blockList(asked lists) error {
 	if err != nil {
 		return err
 	}
-	l := &blockLister{name: name, guard: c.in.guard, lists: asked}
+	l := &blockLister{call: c, name: name, guard: c.in.guard, lists: asked}
 	ctx, cancel := context.WithTimeout(c.ctx, lookupMax)
 	defer cancel()
 	end, err := c.begin(ctx, windowHeldBytes)
@@ -313,10 +314,12 @@ func (l *blockLister) step(doc []byte, r kv.Reader, now geo.Timestamp) (_ []byte
 
 // start reads the blob and its staging, under the guard.
 func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
-	if l.staging, l.live, _, err = blobs.GetStaging(r, l.name, now); err != nil {
-		return err
+	if l.in.snapshot == 0 { // A snapshot has no uncommitted blocks.
+		if l.staging, l.live, _, err = blobs.GetStaging(r, l.name, now); err != nil {
+			return err
+		}
 	}
-	b, err := blobs.GetBlob(r, l.name)
+	b, err := l.find(r, l.name)
 	switch {
 	case err == nil:
 		l.blob = &b

@@ -5,29 +5,22 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/services/blobs"
-	"antipode/services/storageerr"
 )
 
-// checkSnapshots reads what Delete Blob is to do with snapshots.
-func (c *call) checkSnapshots() error {
-	switch snapshots := c.r.Header("X-Ms-Delete-Snapshots"); snapshots {
-	case "", "include": // There are none.
-		return nil
-	case "only":
-		return storageerr.NotImplemented
-	default:
-		return badHeader("X-Ms-Delete-Snapshots", snapshots)
-	}
-}
-
-// deleteBlob is Delete Blob (protocol/blob.md B26).
-func (c *call) deleteBlob() error {
+// deleteBlob is Delete Blob (protocol/blob.md B26), of a blob or of one snapshot.
+func (c *call) deleteBlob(with blobs.WithSnapshots) error {
 	of, err := c.command()
 	if err != nil {
 		return err
 	}
-	del := &blobs.DeleteBlob{Command: of, Uncommitted: c.r.Version >= protocol.Version20130815}
-	if err := c.commit(del, &del.Command); err != nil {
+	if at := c.in.snapshot; at != 0 {
+		del := &blobs.DeleteSnapshot{Command: of, Snapshot: at}
+		err = c.commit(del, &del.Command)
+	} else {
+		del := &blobs.DeleteBlob{Command: of, Snapshots: with, Uncommitted: c.r.Version >= protocol.Version20130815}
+		err = c.commit(del, &del.Command)
+	}
+	if err != nil {
 		return err
 	}
 	c.writeHead(&head{status: http.StatusAccepted, deleted: true})

@@ -64,7 +64,7 @@ func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error
 	}
 	listed := false
 	err := c.ask(c.rangeOf(b.name), func(s ranges.State) error {
-		found, err := blobs.GetBlob(s, b.name)
+		found, err := c.find(s, b.name)
 		b.Blob, listed = &found, err == nil && found.List != nil
 		if err != nil || first == nil || listed {
 			return err
@@ -78,7 +78,7 @@ func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error
 	if err != nil {
 		return err
 	}
-	found, err := blobs.GetBlob(snap, b.name)
+	found, err := c.find(snap, b.name)
 	if b.Blob = &found; err == nil {
 		err = first(snap, b)
 	}

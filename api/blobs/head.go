@@ -39,6 +39,8 @@ type head struct {
 	contentRange string
 	// container adds what Get Container Properties has besides.
 	container *catalog.Container
+	// snapshot names the one that was made.
+	snapshot string
 	// leased is the ID of a lease, and left the seconds until its break is over.
 	leased, left string
 	// sku is that of the account, where it is what is described.
@@ -63,7 +65,11 @@ func (c *call) writeHead(a *head) {
 	switch {
 	case a.blob != nil:
 		w.values = make([]string, 0, 16)
-		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces(), c.showLease(a.blob.Lease))
+		l := shownLease{}
+		if c.in.snapshot == 0 {
+			l = c.showLease(a.blob.Lease)
+		}
+		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces(), l)
 	default:
 		w.values = make([]string, 0, 6)
 		w.tag(a.modified)
@@ -86,6 +92,7 @@ func (c *call) writeHead(a *head) {
 	if a.deleted {
 		w.since(protocol.Version20170729, "X-Ms-Delete-Type-Permanent", "true")
 	}
+	w.set("X-Ms-Snapshot", a.snapshot)
 	w.set(headerLeaseID, a.leased)
 	w.set("X-Ms-Lease-Time", a.left)
 	w.set("X-Ms-Blob-Content-Length", a.listed)

@@ -8,6 +8,7 @@ import (
 	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/wire"
+	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 )
@@ -16,6 +17,8 @@ import (
 // once, before the operation runs. A group that the operation's row does not take is not
 // read, and stays zero.
 type input struct {
+	// snapshot is the time of the one that is addressed; zero for the blob.
+	snapshot geo.Timestamp
 	guard    blobs.Guard
 	tier     blobs.Tier
 	metadata []blobs.Pair

@@ -18,8 +18,7 @@ func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.BodyBytesMax = 10 })
 	var (
-		snapshot   = fault{"?snapshot", "x", "NotImplemented"}
-		written    = fault{"?snapshot", "x", "InvalidQueryParameterValue"}
+		snapshot   = fault{"?snapshot", "x", "InvalidQueryParameterValue"}
 		unbuilt    = fault{"x-ms-if-tags", "a='b'", "UnsupportedHeader"}
 		refused    = fault{"If-Match", "*", "ConditionHeadersNotSupported"}
 		lease      = fault{"x-ms-lease-id", "x", "InvalidHeaderValue"}
@@ -47,11 +46,12 @@ func TestOrderOfChecks(t *testing.T) {
 		"PUT /none/b?comp=blocklist": {
 			snapshot, unbuilt, lease, date, tier, metadata, storedMD5, contentMD5, {"", "x", "InvalidXmlDocument"}, none,
 		},
-		"PUT /none/b?comp=metadata": {written, unbuilt, lease, date, metadata, none},
+		"PUT /none/b?comp=metadata": {snapshot, unbuilt, lease, date, metadata, none},
 		"PUT /none/b?comp=properties": {
-			written, unbuilt, {"x-ms-sequence-number-action", "max", "InvalidHeaderValue"}, lease, date, storedMD5, none,
+			snapshot, unbuilt, {"x-ms-sequence-number-action", "max", "InvalidHeaderValue"}, lease, date, storedMD5, none,
 		},
-		"DELETE /none/b": {snapshot, unbuilt, {"x-ms-delete-snapshots", "x", "InvalidHeaderValue"}, lease, date, none},
+		"PUT /none/b?comp=snapshot": {snapshot, unbuilt, lease, date, metadata, none},
+		"DELETE /none/b":            {snapshot, unbuilt, {"x-ms-delete-snapshots", "x", "InvalidHeaderValue"}, lease, date, none},
 		"GET /none/b": {
 			snapshot, unbuilt, {"x-ms-range-get-content-md5", "true", "InvalidHeaderValue"}, lease, tag, none,
 		},

@@ -14,7 +14,7 @@ import (
 )
 
 // Items of include and the versions they came with. Those that name what this server
-// does not keep (snapshots, versions, deleted and copied blobs, tags, policies) are
+// does not keep (versions, deleted and copied blobs, tags, policies) are
 // taken and add nothing: there are none to list.
 //
 //nolint:gochecknoglobals // Tables, never written.
@@ -41,7 +41,8 @@ type containersAsked struct {
 
 // parseListContainers reads the parameters of List Containers.
 func (c *call) parseListContainers() (a containersAsked, err error) {
-	q, err := c.page(storageerr.OutOfRangeInput)
+	sent := c.r.Query
+	q, err := wire.ParsePage(sent.Get("prefix"), sent.Get("marker"), sent.Get("maxresults"), storageerr.OutOfRangeInput)
 	if err != nil {
 		return a, err
 	}
@@ -75,7 +76,7 @@ func (c *call) listContainers(asked containersAsked) error {
 	if err != nil {
 		return err
 	}
-	p.answer("</Containers>", next)
+	p.answer("</Containers>", wire.NewMarker(next))
 	return nil
 }
 
@@ -90,17 +91,40 @@ type blobsAsked struct {
 
 // parseListBlobs reads the parameters of List Blobs.
 func (c *call) parseListBlobs() (a blobsAsked, err error) {
-	q, err := c.page(wire.BadParameter("marker", c.r.Query.Get("marker"), "The value is none that this service gave."))
+	sent := c.r.Query
+	q, err := wire.ParsePage(sent.Get("prefix"), "", sent.Get("maxresults"), nil)
 	if err != nil {
 		return a, err
+	}
+	marker := sent.Get("marker")
+	from, ok := parseMarker(marker)
+	if !ok {
+		return a, wire.BadParameter("marker", marker, "The value is none that this service gave.")
 	}
 	include, err := c.parseInclude(includeOfBlobs)
 	if err != nil {
 		return a, err
 	}
-	l, err := c.parseListing(&q, include)
+	l, err := c.parseListing(&q, from, include)
 	echo := c.sentElements(nil, "Prefix", "Marker", "MaxResults", "Delimiter")
 	return blobsAsked{l, q.Items, include.has("metadata"), echo}, err
+}
+
+// newMarker is the marker of the page that begins at an entry; empty for none.
+func newMarker(p blobs.Position) string {
+	if p.Snapshot == 0 {
+		return wire.NewMarker(p.Name)
+	}
+	return wire.NewMarkerAt(p.Name, uint64(p.Snapshot))
+}
+
+// parseMarker is the inverse of newMarker; ok is false for any other text.
+func parseMarker(text string) (p blobs.Position, ok bool) {
+	if text == "" {
+		return p, true
+	}
+	name, at, ok := wire.ParseMarkerAt(text)
+	return blobs.Position{Name: name, Snapshot: geo.Timestamp(at)}, ok
 }
 
 // listBlobs is List Blobs (protocol/blob.md 7). One request reads one snapshot.
@@ -115,7 +139,7 @@ func (c *call) listBlobs(asked blobsAsked) error {
 		return err
 	}
 	defer p.close()
-	next, err := scan(c, c.o.Stamp.Route().At(asked.First()), func(r kv.Reader, budget *services.Budget) (string, error) {
+	next, err := scan(c, c.o.Stamp.Route().At(asked.First()), func(r kv.Reader, budget *services.Budget) (blobs.Position, error) {
 		return blobs.List(c.ctx, r, asked.Listing, budget, func(item blobs.Item) (bool, error) {
 			return p.take(func(b []byte) []byte { return c.itemElement(b, &item, asked.metadata) })
 		})
@@ -123,7 +147,7 @@ func (c *call) listBlobs(asked blobsAsked) error {
 	if err != nil {
 		return err
 	}
-	p.answer("</Blobs>", next)
+	p.answer("</Blobs>", newMarker(next))
 	return nil
 }
 
@@ -139,24 +163,17 @@ func (c *call) listHead(doc, echo []byte) []byte {
 	return append(doc, "<Blobs>"...)
 }
 
-// page reads what the two listings ask for in the same words. foreign is the error for a marker that was not given, in
-// which they differ (protocol/blob.md S1, 7.1).
-func (c *call) page(foreign error) (wire.Page, error) {
-	q := c.r.Query
-	return wire.ParsePage(q.Get("prefix"), q.Get("marker"), q.Get("maxresults"), foreign)
-}
-
 // parseListing reads the parameters that List Blobs has alone. What would need a
 // hierarchical account is refused.
-func (c *call) parseListing(q *wire.Page, include includes) (*blobs.Listing, error) {
+func (c *call) parseListing(q *wire.Page, after blobs.Position, include includes) (*blobs.Listing, error) {
 	l := &blobs.Listing{
-		Account: c.r.Account.Name, Container: c.res.container, Prefix: q.Prefix, From: q.From,
-		Delimiter: c.r.Query.Get("delimiter"), Uncommitted: include.has("uncommittedblobs"),
+		Account: c.r.Account.Name, Container: c.res.container, Prefix: q.Prefix, From: after,
+		Delimiter: c.r.Query.Get("delimiter"), Uncommitted: include.has("uncommittedblobs"), Snapshots: include.has("snapshots"),
 	}
 	if !utf8.ValidString(l.Delimiter) {
 		return nil, wire.BadParameter("delimiter", l.Delimiter, "The value is not UTF-8.")
 	}
-	if l.Delimiter != "" && include.has("snapshots") {
+	if l.Delimiter != "" && l.Snapshots {
 		return nil, wire.BadParameter("include", "snapshots", "Snapshots cannot be listed with a delimiter.")
 	}
 	if v := c.r.Query.Get("showonly"); v != "" {
@@ -169,8 +186,8 @@ func (c *call) parseListing(q *wire.Page, include includes) (*blobs.Listing, err
 	if !utf8.ValidString(from) {
 		return nil, wire.BadParameter("startFrom", from, "The value is not UTF-8.")
 	}
-	if c.r.Version >= version20260206 && l.From == "" {
-		l.From = from // A marker is behind it.
+	if c.r.Version >= version20260206 && l.From.Name == "" {
+		l.From.Name = from // A marker is behind it.
 	}
 	return l, nil
 }

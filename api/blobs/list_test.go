@@ -32,6 +32,7 @@ type listedContainer struct {
 
 type listedBlob struct {
 	Name       listedName
+	Snapshot   string
 	URL        string `xml:"Url"`
 	Properties listedProperties
 	Metadata   *listedMetadata

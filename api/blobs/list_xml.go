@@ -67,16 +67,24 @@ func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 	}
 	b = append(b, "<Blob>"...)
 	b = nameElement(b, item.Name, c.r.Version)
+	snapshot := snapshotText(item.Snapshot)
+	if snapshot != "" {
+		b = wire.AppendElement(b, "Snapshot", snapshot)
+	}
 	if c.r.Version < protocol.Version20130815 {
 		path := url.URL{Path: item.Name}
-		b = wire.AppendElement(b, "Url", c.r.Base+c.res.container+"/"+path.EscapedPath())
+		text := c.r.Base + c.res.container + "/" + path.EscapedPath()
+		if snapshot != "" {
+			text += "?snapshot=" + url.QueryEscape(snapshot)
+		}
+		b = wire.AppendElement(b, "Url", text)
 	}
 	b = append(b, "<Properties>"...)
 	if item.IsUncommitted {
 		b = wire.AppendElement(wire.AppendElement(b, "Content-Length", "0"), "BlobType", "BlockBlob")
 		b = c.leaseElements(b, lease.Lease{})
 	} else {
-		b = c.propertyElements(b, &item.Blob)
+		b = c.propertyElements(b, &item.Blob, item.Snapshot == 0)
 	}
 	b = append(b, "</Properties>"...)
 	if metadata && !item.IsUncommitted {
@@ -86,7 +94,7 @@ func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 }
 
 // propertyElements appends what List Blobs says of a committed blob (protocol/blob.md 7.4).
-func (c *call) propertyElements(b []byte, blob *blobs.Blob) []byte {
+func (c *call) propertyElements(b []byte, blob *blobs.Blob, leases bool) []byte {
 	v, p := c.r.Version, &blob.Properties
 	if v >= version20171109 {
 		b = wire.AppendTimeElement(b, "Creation-Time", blob.Created.Time())
@@ -110,7 +118,9 @@ func (c *call) propertyElements(b []byte, blob *blobs.Blob) []byte {
 			b = wire.AppendElement(b, "AccessTierInferred", "true")
 		}
 	}
-	b = c.leaseElements(b, blob.Lease)
+	if leases {
+		b = c.leaseElements(b, blob.Lease)
+	}
 	if v >= protocol.Version20151211 {
 		b = wire.AppendElement(b, "ServerEncrypted", "false")
 	}

@@ -3,7 +3,6 @@ package blobs
 import (
 	"antipode/api/operation"
 	"antipode/api/protocol"
-	"antipode/api/wire"
 	"antipode/services/storageerr"
 )
 
@@ -34,7 +33,7 @@ func (c *call) refuseUnbuilt() error {
 	case c.asked.On != operation.Blob:
 		return nil
 	}
-	if err := c.refuseVersions(); err != nil {
+	if err := c.readVersion(); err != nil {
 		return err
 	}
 	if write {
@@ -67,26 +66,6 @@ func (c *call) refuseConditions() error {
 	} {
 		if c.asked.Takes&header.group == 0 && protocol.HasCondition(c.r.HTTP.Header, header.name) {
 			return storageerr.ConditionsNotSupported
-		}
-	}
-	return nil
-}
-
-// refuseVersions refuses the parameters that name a snapshot, a version or a soft-deleted blob.
-// Nothing can change the description of a snapshot or a version (protocol/blob.md B4).
-func (c *call) refuseVersions() error {
-	describes := c.asked.Takes&(operation.Metadata|operation.Properties) != 0 || c.asked.Comp == "lease"
-	if c.asked.Body.Kind == operation.None && describes {
-		for _, name := range [...]string{"snapshot", "versionid"} {
-			if v, sent := c.r.Query.Lookup(name); sent {
-				return wire.BadParameter(name, v, "A snapshot or version cannot be written.")
-			}
-		}
-		return nil
-	}
-	for _, name := range [...]string{"snapshot", "versionid", "deletetype"} {
-		if c.r.Query.Has(name) {
-			return storageerr.NotImplemented
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ const (
 
 	// writesBlob is what a write of a whole blob or of what describes it takes.
 	writesBlob = Conditions | IfTags | LeaseNeeded
-	readsBlob  = Conditions | IfTags | Lease
+	readsBlob  = Conditions | IfTags | Lease | Snapshot
 )
 
 // Permissions that several rows have.
@@ -153,7 +153,7 @@ var bareBlobRows = []Operation{
 	},
 	{
 		Name: "DeleteBlob", Built: true, On: Blob, Verbs: DELETE,
-		Leads: OfService, SAS: SAS{Type: "o", Account: "dxy", Service: "dxy", Current: "d"}, Takes: writesBlob,
+		Leads: OfService, SAS: SAS{Type: "o", Account: "dxy", Service: "dxy", Current: "d"}, Takes: writesBlob | Snapshot,
 	},
 }
 
@@ -178,7 +178,7 @@ var blockRows = []Operation{
 	},
 	{
 		Name: "GetBlockList", Built: true, On: Blob, Verbs: GET, Comp: "blocklist",
-		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: readBlob, Public: OfBlob, Time: Download, Takes: IfTags | Lease,
+		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: readBlob, Public: OfBlob, Time: Download, Takes: IfTags | Lease | Snapshot,
 	},
 	{
 		Name: "PutPageFromURL", On: Blob, Verbs: PUT, Comp: "page", With: []Field{{Header: copySource}}, Since: "2018-11-09",
@@ -225,7 +225,7 @@ var blobCompRows = []Operation{
 	},
 	{
 		Name: "GetBlobTags", On: Blob, Verbs: GET, Comp: compTags, Since: protocol.Version20191212,
-		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: SAS{Type: "o", Account: "t", Service: "t"}, Takes: IfTags | Lease,
+		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: SAS{Type: "o", Account: "t", Service: "t"}, Takes: IfTags | Lease | Snapshot,
 	},
 	{
 		Name: "SetBlobTags", On: Blob, Verbs: PUT, Comp: compTags, Since: protocol.Version20191212, Leads: OfService,
@@ -236,7 +236,7 @@ var blobCompRows = []Operation{
 		Leads: OfService, SAS: SAS{Type: "o", Account: "wd", Service: "wd"}, Takes: Conditions | IfTags,
 	},
 	{
-		Name: "SnapshotBlob", On: Blob, Verbs: PUT, Comp: "snapshot", Since: protocol.Version20090919,
+		Name: "SnapshotBlob", Built: true, On: Blob, Verbs: PUT, Comp: "snapshot", Since: protocol.Version20090919,
 		Leads: OfService, SAS: newBlob, Takes: Conditions | IfTags | Lease | Metadata,
 	},
 	{
@@ -259,7 +259,7 @@ var blobCompRows = []Operation{
 	},
 	{
 		Name: "SetBlobTier", On: Blob, Verbs: PUT, Comp: "tier", Since: "2017-04-17",
-		Leads: OfService, SAS: writeBlob, Takes: IfTags | Lease | AccessTier,
+		Leads: OfService, SAS: writeBlob, Takes: IfTags | Lease | AccessTier | Snapshot,
 	},
 	{
 		Name: "SetImmutabilityPolicy", On: Blob, Verbs: PUT, Comp: "immutabilitypolicies", Since: "2020-06-12",

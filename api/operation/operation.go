@@ -220,6 +220,8 @@ const (
 	Source
 	// AccessTier is x-ms-access-tier.
 	AccessTier
+	// Snapshot is the parameter of that name: the operation is of a snapshot as well.
+	Snapshot
 
 	// Conditions are all four of HTTP.
 	Conditions = IfMatch | IfNoneMatch | IfModifiedSince | IfUnmodifiedSince

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"strconv"
 	"unicode/utf8"
@@ -52,6 +53,27 @@ func ParsePage(prefix, marker, maxResults string, foreign error) (Page, error) {
 // markerVersion is the first byte of a marker. It is not durable: a client may keep a
 // marker for as long as it lists.
 const markerVersion = 1
+
+// markerAtVersion is that of a marker with a number ahead of the name.
+const markerAtVersion = 2
+
+// NewMarkerAt is the marker of the page that begins within what a name stands for, at a number above zero.
+func NewMarkerAt(name string, at uint64) string {
+	return base64.RawURLEncoding.EncodeToString(append(binary.BigEndian.AppendUint64([]byte{markerAtVersion}, at), name...))
+}
+
+// ParseMarkerAt is the inverse of NewMarkerAt, and of NewMarker with zero; ok is false for any other text.
+func ParseMarkerAt(text string) (name string, at uint64, ok bool) {
+	if name, ok := ParseMarker(text); ok {
+		return name, 0, true
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) < 10 || b[0] != markerAtVersion || !utf8.Valid(b[9:]) {
+		return "", 0, false
+	}
+	name, at = string(b[9:]), binary.BigEndian.Uint64(b[1:])
+	return name, at, at > 0 && NewMarkerAt(name, at) == text // Base64 skips line ends.
+}
 
 // NewMarker is the marker of the page that begins at name; empty for none. It is
 // opaque to clients (protocol/blob.md 7.1), and text that a URL and XML carry as it is.

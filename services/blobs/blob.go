@@ -136,11 +136,11 @@ func (n Name) Partition() keys.Partition {
 // Kinds of rows in a blob's partition: the first byte of the row key. Durable. A listing decides
 // by the first row of a partition.
 const (
-	rowBlob    byte = 1 // the blob itself; the whole row key
-	rowStaging byte = 2 // the session of uncommitted blocks; the whole row key
-	rowBlock   byte = 3 // session, block id: one block
-	rowList    byte = 4 // list id, number: a part of a committed block list
-	rowSnap    byte = 5 // Snapshots.First, time: a snapshot
+	rowBlob     byte = 1 // the blob itself; the whole row key
+	rowStaging  byte = 2 // the session of uncommitted blocks; the whole row key
+	rowBlock    byte = 3 // session, block id: one block
+	rowList     byte = 4 // list id, number: a part of a committed block list
+	rowSnapshot byte = 5 // Snapshots.First, time: a snapshot
 )
 
 // row is the key of the blob row within its partition.

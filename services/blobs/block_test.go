@@ -116,9 +116,14 @@ func named(which Which, ids ...string) *PutBlockList {
 func text(t require.TestingT, r *scanned) string {
 	b, err := GetBlob(r, testName("a"))
 	require.NoError(t, err)
+	return textOf(t, r, &b)
+}
+
+// textOf reads the payload of a blob, or of a snapshot, in the place of blob "a".
+func textOf(t require.TestingT, r *scanned, b *Blob) string {
 	var out []byte
 	for off := uint64(0); off < b.Length; {
-		w, err := WindowAt(r, testName("a"), &b, off, b.Length)
+		w, err := WindowAt(r, testName("a"), b, off, b.Length)
 		require.NoError(t, err)
 		require.Equal(t, off, w.Start)
 		require.Greater(t, w.End, off)

@@ -102,10 +102,7 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 		}
 	}
 	b := w.Blob
-	b.Modified, b.Created, b.Lease = at, at, old.Lease
-	if b.Tier == TierDefault {
-		b.Tier = old.Tier
-	}
+	b.replaces(&old, at)
 	if len(p.rows) > 0 {
 		b.List = &BlockList{ID: at, Segments: p.lengths}
 	}
@@ -116,11 +113,11 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	if err != nil {
 		return services.Effect{}, err
 	}
-	effect.Ops = discard(effect.Ops, old.List, there)
+	effect.Ops = discard(effect.Ops, &old, there)
 	for i, v := range p.rows {
 		effect.Ops = append(effect.Ops, change.Op{Row: listRow(at, i), Value: v})
 	}
-	w.Modified, w.Left = at, p.left || there && !live
+	w.Modified, w.Left = at, p.left || there && !live || old.shares()
 	return effect, nil
 }
 
@@ -250,13 +247,17 @@ func (l *BlockList) rows() []uint64 {
 	return l.Segments
 }
 
-// discard appends the end of a session and of a committed list, if they exist.
-func discard(ops []change.Op, old *BlockList, staging bool) []change.Op {
+// discard appends the end of a session and of a committed list, if they exist. Of a list that a snapshot may name Dead
+// finds out.
+func discard(ops []change.Op, old *Blob, staging bool) []change.Op {
 	if staging {
 		ops = append(ops, change.Op{Delete: true, Row: []byte{rowStaging}})
 	}
-	for i := range old.rows() {
-		ops = append(ops, change.Op{Delete: true, Row: listRow(old.ID, i)})
+	if old.shares() {
+		return ops
+	}
+	for i := range old.List.rows() {
+		ops = append(ops, change.Op{Delete: true, Row: listRow(old.List.ID, i)})
 	}
 	return ops
 }

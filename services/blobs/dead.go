@@ -22,24 +22,21 @@ const (
 	deadWork = 8
 )
 
-// Dead returns rows of a blob that nothing will ever read, at most deadMax, from the row from on;
-// nil is the first. They are blocks of sessions that ended and that the committed list does not
-// name, and rows of other lists. next is where the following call begins, nil if all rows were
-// examined; deadMax or the budget may end the call earlier.
+// Dead returns rows of a blob that nothing will ever read, at most deadMax, from the row from on; nil is the first. next is
+// where the following call begins, nil if all rows were examined; deadMax or the budget may end the call earlier.
 //
-// Rows that are dead in one state are dead in every later one, since a list can only name blocks
-// of the open session and of the previous list. So they may be dropped at any later time. r is a
-// snapshot.
+// A list names blocks of the session that was open when it was committed, and of the list that it replaced, alone. So the
+// lists that name one block follow each other without a gap, beginning with the first that was committed after the block's
+// session began: DESIGN R9. A block is alive while its session is open, or if the first list that is left of those since its
+// session names it. A list is left while the blob or a snapshot has it, an append blob's session likewise.
+//
+// Rows that are dead in one state are dead in every later one. So they may be dropped at any later time. r is a snapshot.
 func Dead(ctx context.Context, r kv.Reader, n Name, from []byte, budget *services.Budget) (rows [][]byte, next []byte, err error) {
 	b, _, err := lookup(r, n)
 	if err != nil {
 		return nil, nil, err
 	}
 	live, err := liveSession(r, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	named, err := namedRows(ctx, r, n, b.List, budget)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,31 +48,171 @@ func Dead(ctx context.Context, r kv.Reader, n Name, from []byte, budget *service
 	if err != nil {
 		return nil, nil, err
 	}
+	walk := lefts{ctx: ctx, r: r, name: n, blob: &b, budget: budget}
+	defer func() { err = errors.Join(err, walk.close(), it.Close()) }()
 	for more := true; it.Next(); {
 		row := it.Key()[len(partition):]
 		if !more || len(rows) == deadMax {
-			return rows, bytes.Clone(row), it.Close()
+			return rows, bytes.Clone(row), nil
 		}
 		kind, id, err := parseRowID(row)
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err), it.Close())
+			return nil, nil, fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err)
 		}
-		_, used := named[string(row)]
-		if !used && (kind != rowBlock || id != live) && (kind != rowList || id != b.List.id()) {
+		alive := false
+		switch kind {
+		case rowBlock:
+			alive = id == live
+			if !alive {
+				alive, err = walk.names(row, id)
+			}
+		case rowList:
+			alive, err = walk.has(id)
+		case rowSnapshot:
+			alive = b.Snapshots.Count > 0 && id == b.Snapshots.First
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if !alive {
 			rows = append(rows, bytes.Clone(row))
 		}
 		if more, err = budget.Spend(ctx, deadWork); err != nil {
-			return nil, nil, errors.Join(err, it.Close())
+			return nil, nil, err
 		}
 	}
-	return rows, nil, it.Close()
+	return rows, nil, nil
 }
 
-// namedRows are the rows of the blocks that a committed list names.
-func namedRows(ctx context.Context, get kv.Getter, n Name, l *BlockList, budget *services.Budget) (map[string]struct{}, error) {
+// lefts walks the payloads that the snapshots of a blob and the blob itself have in rows, in the order of their ids, which is
+// that of the snapshots. It is asked for ids that do not fall, of rows of one kind after the other.
+type lefts struct {
+	ctx    context.Context
+	r      kv.Reader
+	name   Name
+	blob   *Blob
+	budget *services.Budget
+
+	kind byte        // of the rows that it was asked for
+	it   kv.Iterator // over the snapshots; nil before the first question, and without snapshots
+	// at is the payload that the walk is at, and ahead the one behind it; nil for none. based: ahead was the blob itself.
+	at, ahead *Blob
+	based     bool
+	// named are the rows that at names, once they were read.
+	named map[string]struct{}
+}
+
+// names reports whether a row of a block, of a session that is not open, is named by what is left.
+func (w *lefts) names(row []byte, session geo.Timestamp) (bool, error) {
+	if err := w.seek(rowBlock, session); err != nil || w.at == nil {
+		return false, err
+	}
+	if a := w.at.Appended; a != nil {
+		return a.Session == session, nil
+	}
+	if w.named == nil {
+		var err error
+		if w.named, err = w.list(w.at.List); err != nil {
+			return false, err
+		}
+	}
+	_, used := w.named[string(row)]
+	return used, nil
+}
+
+// has reports whether a list is left.
+func (w *lefts) has(list geo.Timestamp) (bool, error) {
+	err := w.seek(rowList, list)
+	return err == nil && w.at != nil && w.at.rowsID() == list, err
+}
+
+// seek moves on to the first payload whose id is not below id.
+func (w *lefts) seek(kind byte, id geo.Timestamp) error {
+	if w.kind != kind {
+		if err := w.begin(kind); err != nil {
+			return err
+		}
+	}
+	for w.at != nil && w.at.rowsID() < id {
+		if err := w.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin starts the walk, or starts it again for rows of another kind.
+func (w *lefts) begin(kind byte) error {
+	if err := w.close(); err != nil {
+		return err
+	}
+	w.kind, w.it, w.at, w.ahead, w.based = kind, nil, nil, nil, false
+	if w.blob.Snapshots.Count > 0 {
+		first := w.name.keyOf(snapshotRow(w.blob.Snapshots.First, 0))
+		it, err := w.r.Scan(first, keys.PrefixEnd(first[:len(first)-8]))
+		if err != nil {
+			return err
+		}
+		w.it = it
+	}
+	if err := w.load(); err != nil {
+		return err
+	}
+	return w.next()
+}
+
+// next moves on to the next payload. Snapshots of one payload are one; of an append blob the last has the most blocks.
+func (w *lefts) next() (err error) {
+	w.at, w.named = w.ahead, nil
+	for err == nil && w.at != nil {
+		if err = w.load(); w.ahead == nil || w.ahead.rowsID() != w.at.rowsID() {
+			break
+		}
+		w.at = w.ahead
+	}
+	return err
+}
+
+// load reads the payload behind ahead into it.
+func (w *lefts) load() error {
+	w.ahead = nil
+	for w.it != nil && w.it.Next() {
+		s, err := parseRow(w.it.Value())
+		if err != nil {
+			return fmt.Errorf("snapshot of blob %q in container %q of %s: %w", w.name.Blob, w.name.Container, w.name.Account, err)
+		}
+		if _, err := w.budget.Spend(w.ctx, deadWork); err != nil {
+			return err
+		}
+		if s.inRows() {
+			w.ahead = &s
+			return nil
+		}
+	}
+	if err := w.close(); err != nil {
+		return err
+	}
+	if !w.based && w.blob.inRows() {
+		w.ahead = w.blob
+	}
+	w.based = true
+	return nil
+}
+
+// close ends the walk over the snapshots.
+func (w *lefts) close() error {
+	it := w.it
+	if w.it = nil; it == nil {
+		return nil
+	}
+	return it.Close()
+}
+
+// list reads the rows of the blocks that a committed list names.
+func (w *lefts) list(l *BlockList) (map[string]struct{}, error) {
 	named := map[string]struct{}{}
 	for i := range l.rows() {
-		entries, err := getSegment(get, n, l.ID, i)
+		entries, err := getSegment(w.r, w.name, l.ID, i)
 		if err != nil {
 			return nil, err
 		}
@@ -83,11 +220,19 @@ func namedRows(ctx context.Context, get kv.Getter, n Name, l *BlockList, budget 
 			named[string(blockRow(e.session, e.id))] = struct{}{}
 		}
 		// The whole list is needed, whatever budget is left; CommittedMax bounds it.
-		if _, err := budget.Spend(ctx, deadWork*len(entries)); err != nil {
+		if _, err := w.budget.Spend(w.ctx, deadWork*len(entries)); err != nil {
 			return nil, err
 		}
 	}
 	return named, nil
+}
+
+// rowsID is the id of the list, or the session, that the payload is in; zero if it is not in rows.
+func (b *Blob) rowsID() geo.Timestamp {
+	if b.Appended != nil {
+		return b.Appended.Session
+	}
+	return b.List.id()
 }
 
 // liveSession returns the open session, expired or not; zero for none.
@@ -96,9 +241,9 @@ func liveSession(get kv.Getter, n Name) (geo.Timestamp, error) {
 	return s.Session, err
 }
 
-// parseRowID returns the kind of row that a key belongs to, and its session or list.
+// parseRowID returns the kind of row that a key belongs to, and its session, list or Snapshots.First.
 func parseRowID(row []byte) (kind byte, id geo.Timestamp, err error) {
-	if len(row) < 9 || row[0] != rowBlock && row[0] != rowList {
+	if len(row) < 9 || row[0] < rowBlock || row[0] > rowSnapshot {
 		return 0, 0, fmt.Errorf("%w: row %x", ErrMalformed, row)
 	}
 	return row[0], geo.Timestamp(binary.BigEndian.Uint64(row[1:])), nil
@@ -130,7 +275,8 @@ func (w *DropDead) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, er
 	ops := make([]change.Op, 0, len(w.Rows))
 	for _, row := range w.Rows {
 		kind, id, err := parseRowID(row)
-		if err != nil || kind == rowBlock && id == live || kind == rowList && id == b.List.id() {
+		if err != nil || kind == rowBlock && id == live || kind == rowSnapshot && id == b.Snapshots.First ||
+			kind != rowSnapshot && b.inRows() && id == b.rowsID() {
 			return services.Effect{}, fmt.Errorf("blobs: row %x is not dead: %w", row, errors.Join(err, ErrMalformed))
 		}
 		ops = append(ops, change.Op{Delete: true, Row: row})

@@ -11,7 +11,7 @@ import (
 
 // RowInfo describes a row of a blob's partition, for people.
 type RowInfo struct {
-	// Kind is blob, staging, block or list.
+	// Kind is blob, staging, block, list or snapshot.
 	Kind string
 	// Detail is one line.
 	Detail string
@@ -38,6 +38,14 @@ func DescribeRow(row, value []byte) (i RowInfo, err error) {
 		if l := b.Lease.Describe(); l != "" {
 			i.Detail += ", " + l
 		}
+	case rowSnapshot:
+		i.Kind = "snapshot"
+		b, err := parseRow(value)
+		if err != nil || len(row) != snapshotRowLen {
+			return i, ErrMalformed
+		}
+		i.Bytes, i.Chunks = b.Length, b.Chunks
+		i.Detail = fmt.Sprintf("time %s, modified %s, %s", geo.Timestamp(binary.BigEndian.Uint64(row[9:])), b.Modified, b.where())
 	case rowStaging:
 		i.Kind = "staging"
 		s, err := parseStaging(value)
@@ -75,6 +83,8 @@ func (b *Blob) where() string {
 	switch {
 	case len(b.Chunks) > 0:
 		return fmt.Sprintf("%d bytes in %d chunks", b.Length, len(b.Chunks))
+	case b.Appended != nil:
+		return fmt.Sprintf("%d bytes in %d appended blocks of session %s", b.Length, b.Appended.Blocks, b.Appended.Session)
 	case b.List != nil:
 		return fmt.Sprintf("%d bytes in block list %s", b.Length, b.List.ID)
 	}

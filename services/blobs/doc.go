@@ -5,12 +5,12 @@
 // Invariants: a blob's Modified is the commit time of its last write but an action on its lease, so it strictly
 // increases and its ETag is equal in both locations (R6). A row and the bytes it names
 // are of one write: chunks are never changed, and a reader of a row gets its bytes or an
-// error. A committed block list names rows of blocks, and a row that no list and no open
+// error. A committed block list names rows of blocks, and a row that no list of the blob or of a snapshot and no open
 // session names is never read again (see Dead).
 //
 // # Limits
 //
-//   - Block blobs; no snapshots, tags.
+//   - Block blobs; no tags.
 //   - Rows of dropped blocks are deleted after the write that dropped them. A crash in
 //     between leaves them until the next such write of the blob.
 //   - Chunks of an overwritten or deleted blob, and those of an upload that failed before

@@ -3,8 +3,10 @@ package blobs
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"antipode/geo"
@@ -22,12 +24,21 @@ type Listing struct {
 	Prefix string
 	// Delimiter collapses the names that have it behind the prefix; empty for none.
 	Delimiter string
-	// From is the first name that may be listed; empty for all.
-	From string
+	// From is the first entry that may be listed; its name is empty for all.
+	From Position
+	// Snapshots adds the snapshots of a blob, ahead of it. There is no delimiter then.
+	Snapshots bool
 	// Uncommitted adds the blobs of which there are only uncommitted blocks, those that
 	// have not expired at Now.
 	Uncommitted bool
 	Now         geo.Timestamp
+}
+
+// Position is that of an entry in a listing.
+type Position struct {
+	Name string
+	// Snapshot is the time of one, zero ahead of all of the blob's, and math.MaxUint64 behind them.
+	Snapshot geo.Timestamp
 }
 
 // Item is one entry of a listing.
@@ -36,8 +47,9 @@ type Item struct {
 	Name string
 	// IsPrefix: the item stands for all names that begin with Name.
 	IsPrefix bool
-	// Blob describes the blob; its payload is not read.
-	Blob Blob
+	// Blob describes the blob, or the snapshot of it that was made at Snapshot; its payload is not read.
+	Blob     Blob
+	Snapshot geo.Timestamp
 	// IsUncommitted: there are only uncommitted blocks, and Blob is empty.
 	IsUncommitted bool
 }
@@ -54,7 +66,7 @@ const (
 // First is the first key that may be listed.
 func (l *Listing) First() []byte {
 	lower := l.span(l.Prefix)
-	if from := l.partition(l.From); l.From != "" && bytes.Compare(from, lower) > 0 {
+	if from := l.partition(l.From.Name); l.From.Name != "" && bytes.Compare(from, lower) > 0 {
 		return from
 	}
 	return lower
@@ -62,44 +74,55 @@ func (l *Listing) First() []byte {
 
 // List offers the entries of a page to take in the order of names, which is that of their UTF-16
 // code units, until take refuses one, or fails, or the budget is spent; names that are examined
-// and not listed cost work too. It returns the name at which the next page begins: the refused
-// one, or the first that was not examined; "" if the listing is complete. take may keep the item
+// and not listed cost work too. It returns the entry at which the next page begins: the refused
+// one, or the first that was not examined; none if the listing is complete. take may keep the item
 // and what it holds.
 //
 // Names behind a delimiter cost one seek for all of them, whatever their number.
 //
 // Invariant: unless take refuses the first entry, the next page begins above From, so that paging
-// ends: a page examines at least one name.
-func List(ctx context.Context, r kv.Reader, l *Listing, budget *services.Budget, take func(Item) (taken bool, err error)) (next string, err error) {
+// ends: a page examines at least one entry.
+func List(ctx context.Context, r kv.Reader, l *Listing, budget *services.Budget, take func(Item) (taken bool, err error)) (
+	next Position, err error,
+) {
 	lower, upper := l.First(), keys.PrefixEnd(l.span(l.Prefix))
 	if bytes.Compare(lower, upper) >= 0 {
-		return "", nil
+		return next, nil
 	}
 	it, err := r.Scan(lower, upper)
 	if err != nil {
-		return "", err
+		return next, err
 	}
 	next, err = l.walk(ctx, it, budget, take)
 	return next, errors.Join(err, it.Close())
 }
 
-func (l *Listing) walk(ctx context.Context, it kv.Iterator, budget *services.Budget, take func(Item) (bool, error)) (next string, err error) {
+func (l *Listing) walk(ctx context.Context, it kv.Iterator, budget *services.Budget, take func(Item) (bool, error)) (next Position, err error) {
 	more := true
 	var partition []byte // of the blob that the iterator is at
 	for ok := it.Next(); ok; {
 		key := it.Key()
 		p, row, err := keys.ParsePartition(key)
 		if err != nil {
-			return "", fmt.Errorf("list container %q of %s: %w", l.Container, l.Account, err)
+			return next, fmt.Errorf("list container %q of %s: %w", l.Container, l.Account, err)
 		}
 		if !more {
-			return p.Object, nil
+			return Position{Name: p.Object}, nil
 		}
 		partition = append(partition[:0], key[:len(key)-len(row)]...)
 		item := Item{Name: p.Object}
 		visible, work, err := l.read(it, row, &item)
 		if err != nil {
-			return "", fmt.Errorf("blob %q in container %q of %s: %w", p.Object, l.Container, l.Account, err)
+			return next, fmt.Errorf("blob %q in container %q of %s: %w", p.Object, l.Container, l.Account, err)
+		}
+		snapshots := l.Snapshots && item.Blob.Snapshots.Count > 0
+		if snapshots {
+			if next, more, err = l.snapshots(ctx, it, partition, &item, budget, take); err != nil || next != (Position{}) {
+				return next, err
+			}
+			if !more {
+				return Position{p.Object, math.MaxUint64}, nil
+			}
 		}
 		if visible {
 			if collapsed, found := l.collapse(p.Object); found {
@@ -108,19 +131,64 @@ func (l *Listing) walk(ctx context.Context, it kv.Iterator, budget *services.Bud
 			}
 			taken, err := take(item)
 			if err != nil {
-				return "", err
+				return next, err
+			}
+			if !taken && snapshots {
+				return Position{p.Object, math.MaxUint64}, nil
 			}
 			if !taken {
-				return p.Object, nil
+				return Position{Name: p.Object}, nil
 			}
 		}
 		var seeks int
-		ok, seeks = leave(it, partition)
+		if snapshots {
+			ok, seeks = it.SeekGE(keys.PrefixEnd(partition)), 1
+		} else {
+			ok, seeks = leave(it, partition)
+		}
 		if more, err = budget.Spend(ctx, work+seeks*seekWork); err != nil {
-			return "", err
+			return next, err
 		}
 	}
-	return "", nil
+	return next, nil
+}
+
+// snapshots offers those of a blob to take, from the listing's position on, and returns where the next page begins as List
+// does, and whether the budget has more. The iterator may end behind the blob's rows.
+func (l *Listing) snapshots(
+	ctx context.Context, it kv.Iterator, partition []byte, blob *Item, budget *services.Budget, take func(Item) (bool, error),
+) (next Position, more bool, err error) {
+	from := geo.Timestamp(0)
+	if l.From.Name == blob.Name {
+		from = l.From.Snapshot
+	}
+	first := append(partition[:len(partition):len(partition)], snapshotRow(blob.Blob.Snapshots.First, from)...)
+	span := first[:len(first)-8]
+	more = true
+	for ok := it.SeekGE(first); ok && bytes.HasPrefix(it.Key(), span); ok = it.Next() {
+		_, row, err := keys.ParsePartition(it.Key())
+		if err != nil || len(row) != snapshotRowLen {
+			return next, false, fmt.Errorf("snapshot of blob %q in container %q of %s: %w", blob.Name, l.Container, l.Account, errors.Join(err, ErrMalformed))
+		}
+		item := Item{Name: blob.Name, Snapshot: geo.Timestamp(binary.BigEndian.Uint64(row[9:]))}
+		if !more {
+			return Position{blob.Name, item.Snapshot}, true, nil
+		}
+		if item.Blob, _, err = parseHead(it.Value()); err != nil {
+			return next, false, fmt.Errorf("snapshot of blob %q in container %q of %s: %w", blob.Name, l.Container, l.Account, err)
+		}
+		taken, err := take(item)
+		if err != nil {
+			return next, false, err
+		}
+		if !taken {
+			return Position{blob.Name, item.Snapshot}, true, nil
+		}
+		if more, err = budget.Spend(ctx, nameWork+services.BytesWork(len(it.Value()))); err != nil {
+			return next, false, err
+		}
+	}
+	return next, more, nil
 }
 
 // read decodes the first row of a blob into item. It returns whether the blob is listed,

@@ -82,15 +82,19 @@ func listAll(t require.TestingT, r *scanned, l *Listing, size int, budget ...int
 			if i.IsPrefix {
 				name = ">" + name
 			}
+			if i.Snapshot > 0 {
+				name += fmt.Sprintf("@%d", i.Snapshot)
+			}
 			names = append(names, name)
 			count++
 			return true, nil
 		})
 		require.NoError(t, err)
-		if next == "" {
+		if next.Name == "" {
 			return names
 		}
-		require.True(t, l.From == "" || bytes.Compare(l.partition(next), l.partition(l.From)) > 0, "the listing does not move on")
+		compare := bytes.Compare(l.partition(next.Name), l.partition(l.From.Name))
+		require.True(t, l.From.Name == "" || compare > 0 || compare == 0 && next.Snapshot > l.From.Snapshot, "the listing does not move on")
 		l.From = next
 	}
 }

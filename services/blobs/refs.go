@@ -20,7 +20,7 @@ func RowChunks(key, value []byte) ([]extent.Ref, error) {
 		return nil, err
 	}
 	switch row[0] {
-	case rowBlob:
+	case rowBlob, rowSnapshot:
 		b, err := parseRow(value)
 		return b.Chunks, err
 	case rowBlock:

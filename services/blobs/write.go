@@ -33,21 +33,26 @@ func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, er
 		return services.Effect{}, err
 	}
 	b := w.Blob
-	b.Modified, b.Created, b.Lease = at, at, old.Lease
-	if b.Tier == TierDefault {
-		b.Tier = old.Tier
-	}
+	b.replaces(&old, at)
 	effect, err := b.effect()
 	if err != nil {
 		return services.Effect{}, err
 	}
-	effect.Ops, err = endBlocks(effect.Ops, get, w.Name, old.List)
-	w.Modified, w.Left, effect.Chunks = at, len(effect.Ops) > 1, b.Chunks
+	effect.Ops, err = endBlocks(effect.Ops, get, w.Name, &old)
+	w.Modified, w.Left, effect.Chunks = at, len(effect.Ops) > 1 || old.inRows(), b.Chunks
 	return effect, err
 }
 
+// replaces sets what new content takes over from the blob that it replaces, of which the lease was asked before.
+func (b *Blob) replaces(old *Blob, at geo.Timestamp) {
+	b.Modified, b.Created, b.Lease, b.Snapshots = at, at, old.Lease, old.Snapshots
+	if b.Tier == TierDefault {
+		b.Tier = old.Tier
+	}
+}
+
 // endBlocks appends the end of a blob's uncommitted blocks and of its committed list.
-func endBlocks(ops []change.Op, get kv.Getter, n Name, old *BlockList) ([]change.Op, error) {
+func endBlocks(ops []change.Op, get kv.Getter, n Name, old *Blob) ([]change.Op, error) {
 	_, _, there, err := GetStaging(get, n, 0)
 	if err != nil {
 		return nil, err
@@ -55,9 +60,20 @@ func endBlocks(ops []change.Op, get kv.Getter, n Name, old *BlockList) ([]change
 	return discard(ops, old, there), nil
 }
 
-// DeleteBlob is Delete Blob (protocol/blob.md B26): nothing of the blob is left.
+// WithSnapshots is what Delete Blob does with snapshots.
+type WithSnapshots byte
+
+// The values of x-ms-delete-snapshots, and its absence.
+const (
+	SnapshotsRefuse  WithSnapshots = 0
+	SnapshotsInclude WithSnapshots = 1
+	SnapshotsOnly    WithSnapshots = 2
+)
+
+// DeleteBlob is Delete Blob (protocol/blob.md B26): nothing of the blob is left, or its snapshots alone go.
 type DeleteBlob struct {
 	Command
+	Snapshots WithSnapshots
 	// Uncommitted: a blob that has only uncommitted blocks may be deleted too (versions
 	// from 2013-08-15 on).
 	Uncommitted bool
@@ -84,9 +100,17 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 	if err := w.check(false, exists, &old); err != nil {
 		return services.Effect{}, err
 	}
+	snapshots := old.Snapshots.Count > 0
+	switch {
+	case snapshots && w.Snapshots == SnapshotsRefuse:
+		return services.Effect{}, storageerr.SnapshotsPresent
+	case w.Snapshots == SnapshotsOnly && exists:
+		w.Left, old.Snapshots = snapshots, Snapshots{}
+		return old.effect()
+	}
 	committed := len(ops)
-	ops, err = endBlocks(ops, get, w.Name, old.List)
-	w.Left = len(ops) > committed
+	ops, err = endBlocks(ops, get, w.Name, &old)
+	w.Left = len(ops) > committed || snapshots || old.inRows()
 	return services.Effect{Ops: ops}, err
 }
 

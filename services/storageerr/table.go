@@ -95,6 +95,7 @@ var (
 	InvalidBlobOrBlock     = Row{400, "InvalidBlobOrBlock", "The specified blob or block content is invalid."}
 	InvalidBlockList       = Row{400, "InvalidBlockList", "The specified block list is invalid."}
 	BlockListTooLong       = Row{400, "BlockListTooLong", "The block list may not contain more than 50,000 blocks."}
+	SnapshotsPresent       = Row{409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots."}
 	LeaseNotPresentOnBlob  = Row{412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob."}
 
 	// Of leases, of blobs and of containers alike but for the first two.
