@@ -207,6 +207,40 @@ async function leases() {
   assert.equal((await whole.breakLease(0)).leaseTime, 0);
 }
 
+// snapshots keep what a blob was, at both locations.
+async function snapshots() {
+  const blob = container.getBlockBlobClient("kept");
+  await blob.upload("one", 3, { metadata: { of: "one" } });
+  const { snapshot, etag } = await blob.createSnapshot();
+  assert.equal(etag, (await blob.getProperties()).etag);
+  await blob.upload("two", 3);
+  const old = blob.withSnapshot(snapshot);
+  assert.equal((await old.downloadToBuffer()).toString(), "one");
+  assert.deepEqual((await old.getProperties()).metadata, { of: "one" });
+  await fails(blob.delete(), 409, "SnapshotsPresent");
+  const listed = [];
+  for await (const item of container.listBlobsFlat({ prefix: "kept", includeSnapshots: true })) {
+    listed.push([item.name, item.snapshot]);
+  }
+  assert.deepEqual(listed, [["kept", snapshot], ["kept", undefined]]);
+  for (const end = Date.now() + ARRIVE_WAIT_MS; ; await sleep(50)) {
+    const got = await second.getBlobClient("kept").withSnapshot(snapshot).downloadToBuffer().catch(() => undefined);
+    if (got !== undefined) {
+      assert.equal(got.toString(), "one");
+      break;
+    }
+    assert.ok(Date.now() < end, "the snapshot did not arrive in time");
+  }
+  await fails(second.getBlobClient("kept").createSnapshot(), 403, "InsufficientAccountPermissions");
+  const expiresOn = new Date(Date.now() + 3600_000);
+  const url = new URL(await old.generateSasUrl({ permissions: BlobSASPermissions.parse("r"), expiresOn }));
+  assert.equal(url.searchParams.get("sr"), "bs");
+  assert.equal((await new BlobClient(url.href, undefined, options).downloadToBuffer()).toString(), "one");
+  url.searchParams.delete("snapshot");
+  await fails(new BlobClient(url.href, undefined, options).getProperties(), 403, "AuthenticationFailed");
+  await blob.delete({ deleteSnapshots: "include" });
+}
+
 async function refused() {
   const blob = second.getBlockBlobClient("described");
   await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
@@ -225,6 +259,7 @@ await properties();
 await lists();
 await signatures();
 await leases();
+await snapshots();
 await refused();
 await statistics();
 await container.getBlobClient("described").delete();

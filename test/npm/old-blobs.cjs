@@ -223,6 +223,17 @@ async function deletes() {
   assert.equal((await call("doesContainerExist", CONTAINER)).exists, false);
 }
 
+async function snapshots() {
+  await call("createBlockBlobFromText", CONTAINER, "kept", "one");
+  const made = await call("createBlobSnapshot", CONTAINER, "kept");
+  await call("createBlockBlobFromText", CONTAINER, "kept", "two");
+  assert.equal(await call("getBlobToText", CONTAINER, "kept", { snapshotId: made }), "one");
+  await fails(call("deleteBlob", CONTAINER, "kept"), 409, "SnapshotsPresent");
+  const { entries } = await call("listBlobsSegmentedWithPrefix", CONTAINER, "kept", null, { include: "snapshots" });
+  assert.deepEqual(entries.map((e) => e.snapshot !== undefined), [true, false]);
+  await call("deleteBlob", CONTAINER, "kept", { deleteSnapshots: "include" });
+}
+
 async function leases() {
   await call("createBlockBlobFromText", CONTAINER, "leased", "x");
   const { id } = await call("acquireLease", CONTAINER, "leased", { leaseDuration: 15 });
@@ -247,6 +258,7 @@ async function leases() {
   await lists();
   await secondary();
   await leases();
+  await snapshots();
   await deletes();
   console.log("all checks passed");
 })().catch((err) => {
