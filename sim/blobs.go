@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +39,7 @@ func nameOf(p keys.Partition) blobs.Name {
 // writeBlob does one operation of a blob.
 func (s *Sim) writeBlob(a *account, done func()) {
 	n := s.drawBlob(a)
-	switch s.rng.IntN(10) {
+	switch s.rng.IntN(14) {
 	case 0, 1, 2:
 		s.putBlob(a, n, done)
 	case 3, 4, 5:
@@ -45,21 +47,39 @@ func (s *Sim) writeBlob(a *account, done func()) {
 	case 6, 7:
 		s.putBlockList(a, n, done)
 	case 8:
-		s.submitBlob(s.newOp(a, &blobs.SetMetadata{Command: blobs.Command{Name: n}, Metadata: []blobs.Pair{{Name: "op", Value: strconv.Itoa(len(s.ops))}}}), done)
+		s.submitBlob(s.newOp(a, &blobs.SetMetadata{Command: s.guarded(n, a), Metadata: []blobs.Pair{{Name: "op", Value: strconv.Itoa(len(s.ops))}}}), done)
+	case 9:
+		s.leaseBlob(a, n, done)
+	case 10, 11:
+		s.submitBlob(s.newOp(a, &blobs.SnapshotBlob{Command: blobs.Command{Name: n}}), done)
+	case 12:
+		s.deleteSnapshot(a, n, done)
 	default:
-		s.submitBlob(s.newOp(a, &blobs.DeleteBlob{Command: blobs.Command{Name: n}, Uncommitted: s.chance(0.5)}), done)
+		with := [...]blobs.WithSnapshots{blobs.SnapshotsRefuse, blobs.SnapshotsInclude, blobs.SnapshotsOnly}[s.rng.IntN(3)]
+		s.submitBlob(s.newOp(a, &blobs.DeleteBlob{Command: s.guarded(n, a), Uncommitted: s.chance(0.5), Snapshots: with}), done)
 	}
 }
 
+func (s *Sim) blobRange() geo.RangeID { return geo.FirstRange(geo.Blob) }
+
+// deleteSnapshot deletes one that is there, as far as the client knows.
+func (s *Sim) deleteSnapshot(a *account, n blobs.Name, done func()) {
+	w := &blobs.DeleteSnapshot{Command: blobs.Command{Name: n}, Snapshot: 1}
+	if known := slices.Sorted(maps.Keys(a.home.history[s.blobRange()].twin(n.Partition()).snapshots)); len(known) > 0 {
+		w.Snapshot = known[s.rng.IntN(len(known))]
+	}
+	s.submitBlob(s.newOp(a, w), done)
+}
+
 func (s *Sim) putBlob(a *account, n blobs.Name, done func()) {
-	w := &blobs.PutBlob{Command: blobs.Command{Name: n}}
+	w := &blobs.PutBlob{Command: s.guarded(n, a)}
 	p := s.drawPayload()
 	w.Blob.Length, w.Blob.Inline, w.Blob.Chunks = uint64(len(p.bytes)), p.inline(), p.refs
 	s.upload(s.newOp(a, w), p, done)
 }
 
 func (s *Sim) putBlock(a *account, n blobs.Name, done func()) {
-	w := &blobs.PutBlock{Command: blobs.Command{Name: n}, ID: strconv.Itoa(s.rng.IntN(blockIDs))}
+	w := &blobs.PutBlock{Command: s.guarded(n, a), ID: strconv.Itoa(s.rng.IntN(blockIDs))}
 	p := s.drawPayload()
 	w.Block = blobs.Block{Length: uint32(len(p.bytes)), Inline: p.inline(), Chunks: p.refs}
 	s.upload(s.newOp(a, w), p, done)
@@ -126,7 +146,7 @@ func (s *Sim) upload(o *op, p payload, done func()) {
 // putBlockList commits blocks that are there, as far as the client knows. The blocks are looked
 // up on a snapshot before, or by the evaluation: then other writes may come between.
 func (s *Sim) putBlockList(a *account, n blobs.Name, done func()) {
-	w := &blobs.PutBlockList{Command: blobs.Command{Name: n}, Blocks: s.drawList(a, n)}
+	w := &blobs.PutBlockList{Command: s.guarded(n, a), Blocks: s.drawList(a, n)}
 	o := s.newOp(a, w)
 	if s.chance(0.5) {
 		s.submitBlob(o, done)
@@ -150,7 +170,7 @@ func (s *Sim) putBlockList(a *account, n blobs.Name, done func()) {
 
 // drawList names blocks, mostly some that are there.
 func (s *Sim) drawList(a *account, n blobs.Name) []blobs.Named {
-	twin := a.home.history[geo.FirstRange(geo.Blob)].twin(n.Partition())
+	twin := a.home.history[s.blobRange()].twin(n.Partition())
 	known := twin.known()
 	var list []blobs.Named
 	kinds := map[string]blobs.Which{} // Repeats are of one kind.
@@ -215,6 +235,8 @@ func leftDead(w services.Write) bool {
 	case *blobs.PutBlockList:
 		return w.Left
 	case *blobs.DeleteBlob:
+		return w.Left
+	case *blobs.DeleteSnapshot:
 		return w.Left
 	}
 	return false

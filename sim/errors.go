@@ -28,6 +28,8 @@ var (
 	ErrPayload = errors.New("sim: a change whose payload is not on the replica")
 	// ErrContent: the content of a blob is not what its writes made it.
 	ErrContent = errors.New("sim: a blob is not what was written")
+	// ErrLease: somebody took a lease, or wrote a blob, while another one held the lease.
+	ErrLease = errors.New("sim: a lease has two holders")
 	// ErrUnrepaired: after healing a damaged copy was not repaired, although a peer holds the
 	// chunk intact (invariant 5).
 	ErrUnrepaired = errors.New("sim: a damaged copy was not found and repaired")

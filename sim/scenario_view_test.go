@@ -214,7 +214,7 @@ func (c *scenario) valueOf(m *member, key string) (string, error) {
 		v, _, err := entity.Find(e.Props, valueProperty)
 		return string(v.Value), err
 	}
-	b, err := readBlob(m, get, nameOf(p))
+	b, err := readBlob(m, get, nameOf(p), 0)
 	if err != nil {
 		return "", err
 	}

@@ -2,13 +2,16 @@ package sim
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"antipode/geo"
 	"antipode/services/blobs"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/extent"
 	"antipode/stamp/keys"
@@ -22,6 +25,8 @@ var errAway = errors.New("sim: no node that holds the chunk intact is up")
 type blobTwin struct {
 	content           *blobContent
 	staged, committed map[string]int
+	snapshots         map[geo.Timestamp]*blobContent
+	lease             lease.Lease
 }
 
 // blobContent is what a reader of a blob gets, nil for no blob.
@@ -32,7 +37,7 @@ func (h *history) twin(p keys.Partition) *blobTwin {
 	key := string(p.Append(nil))
 	t := h.twins[key]
 	if t == nil {
-		t = &blobTwin{staged: map[string]int{}, committed: map[string]int{}}
+		t = &blobTwin{staged: map[string]int{}, committed: map[string]int{}, snapshots: map[geo.Timestamp]*blobContent{}}
 		h.twins[key] = t
 	}
 	return t
@@ -48,7 +53,12 @@ func (t *blobTwin) known() []string {
 // tookBlob plays a write that took effect, and keeps what a reader gets from then on.
 func (h *history) tookBlob(p keys.Partition, o *op) {
 	t := h.twin(p)
+	h.tookUnderLease(t, o)
 	switch w := o.write.(type) {
+	case *blobs.SnapshotBlob:
+		t.snapshots[o.at] = t.content
+	case *blobs.DeleteSnapshot:
+		delete(t.snapshots, w.Snapshot)
 	case *blobs.PutBlob:
 		t.replace(&blobContent{o.payload.bytes}, nil)
 	case *blobs.PutBlock:
@@ -56,13 +66,21 @@ func (h *history) tookBlob(p keys.Partition, o *op) {
 	case *blobs.PutBlockList:
 		h.tookList(t, w)
 	case *blobs.DeleteBlob:
-		t.replace(nil, nil)
+		if w.Snapshots == blobs.SnapshotsRefuse && len(t.snapshots) > 0 {
+			h.fail(ErrContent, "%s was deleted with %d snapshots", w.Name.Blob, len(t.snapshots))
+		}
+		clear(t.snapshots)
+		if w.Snapshots != blobs.SnapshotsOnly {
+			t.replace(nil, nil)
+		}
 	}
 	o.after, o.twin = t.content, t.clone()
 }
 
 func (t *blobTwin) clone() *blobTwin {
-	return &blobTwin{content: t.content, staged: maps.Clone(t.staged), committed: maps.Clone(t.committed)}
+	c := *t
+	c.staged, c.committed, c.snapshots = maps.Clone(t.staged), maps.Clone(t.committed), maps.Clone(t.snapshots)
+	return &c
 }
 
 // replace ends the session and the committed list.
@@ -106,7 +124,10 @@ func (s *Sim) checkBlob(m *member, p keys.Partition, rows map[string]string) {
 	last, err := lastWrite(get, p)
 	var got *blobContent
 	if err == nil {
-		got, err = readBlob(m, get, nameOf(p))
+		got, err = readBlob(m, get, nameOf(p), 0)
+	}
+	if err == nil && last >= 0 && s.ops[last].twin != nil {
+		err = s.checkSnapshots(m, get, s.ops[last].twin)
 	}
 	switch {
 	case errors.Is(err, errAway):
@@ -124,9 +145,47 @@ func (s *Sim) checkBlob(m *member, p keys.Partition, rows map[string]string) {
 	}
 }
 
-// readBlob reads a blob as Get Blob does, from one replica.
-func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) {
+// snapshotRow begins the keys of snapshots in a blob's partition: docs/format/blob.md.
+const snapshotRow = 5
+
+// checkSnapshots: the snapshots of a blob on a replica are those that its last write left, with their content.
+func (s *Sim) checkSnapshots(m *member, get partitionRows, t *blobTwin) error {
+	n := nameOf(get.p)
 	b, err := blobs.GetBlob(get, n)
+	if err == nil && int(b.Snapshots.Count) != len(t.snapshots) {
+		return fmt.Errorf("%d snapshots, want %d", b.Snapshots.Count, len(t.snapshots))
+	}
+	if err != nil && !errors.Is(err, storageerr.BlobNotFound) {
+		return err
+	}
+	rows := 0
+	for key := range get.rows {
+		if b.Snapshots.Count > 0 && strings.HasPrefix(key, string(binary.BigEndian.AppendUint64([]byte{snapshotRow}, uint64(b.Snapshots.First)))) {
+			rows++
+		}
+	}
+	if rows != len(t.snapshots) {
+		return fmt.Errorf("%d rows of snapshots, want %d", rows, len(t.snapshots))
+	}
+	for _, at := range slices.Sorted(maps.Keys(t.snapshots)) {
+		got, err := readBlob(m, get, n, at)
+		switch {
+		case err != nil:
+			return fmt.Errorf("snapshot %s: %w", at, err)
+		case got == nil || !bytes.Equal(got.bytes, t.snapshots[at].bytes):
+			return fmt.Errorf("snapshot %s has changed", at)
+		}
+		s.counts.SnapshotRead++
+	}
+	return nil
+}
+
+// readBlob reads a blob as Get Blob does, from one replica, or a snapshot of it where a time is given.
+func readBlob(m *member, get partitionRows, n blobs.Name, at geo.Timestamp) (*blobContent, error) {
+	b, err := blobs.GetBlob(get, n)
+	if at != 0 {
+		b, err = blobs.GetSnapshot(get, n, at)
+	}
 	if errors.Is(err, storageerr.BlobNotFound) {
 		return nil, nil
 	}
@@ -134,8 +193,8 @@ func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) 
 		return nil, err
 	}
 	out := &blobContent{}
-	for at := uint64(0); at < b.Length; at = uint64(len(out.bytes)) {
-		w, err := blobs.WindowAt(get, n, &b, at, b.Length)
+	for off := uint64(0); off < b.Length; off = uint64(len(out.bytes)) {
+		w, err := blobs.WindowAt(get, n, &b, off, b.Length)
 		if err != nil {
 			return nil, err
 		}
@@ -149,8 +208,8 @@ func readBlob(m *member, get partitionRows, n blobs.Name) (*blobContent, error) 
 			}
 			out.bytes = append(out.bytes, data...)
 		}
-		if uint64(len(out.bytes)) <= at {
-			return nil, fmt.Errorf("%d of %d bytes", at, b.Length)
+		if uint64(len(out.bytes)) <= off {
+			return nil, fmt.Errorf("%d of %d bytes", off, b.Length)
 		}
 	}
 	return out, nil

@@ -295,6 +295,10 @@ func (s *Sim) countAcked(w services.Write) {
 		s.counts.BlockList++
 	case *blobs.DeleteBlob:
 		s.counts.BlobDeleted++
+	case *blobs.SnapshotBlob:
+		s.counts.Snapshotted++
+	case *blobs.DeleteSnapshot:
+		s.counts.SnapshotDeleted++
 	case *blobs.DropDead:
 		s.counts.DeadDropped++
 	}

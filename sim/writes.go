@@ -23,8 +23,8 @@ type numbered struct {
 	// of the partition it was evaluated on, -1 for none.
 	refusal error
 	saw     int
-	// at is the commit time that the last evaluation was given.
-	at geo.Timestamp
+	// at is the commit time that the last evaluation was given, and now what the leader's clock showed.
+	at, now geo.Timestamp
 }
 
 // lastRow stands between the rows of production code, which finds no payload in it: behind
@@ -63,6 +63,7 @@ func (w *numbered) InEpoch(e geo.EpochNumber) {
 
 // InTime implements services.Timed, for writes that are one.
 func (w *numbered) InTime(now geo.Timestamp) {
+	w.now = now
 	if t, timed := w.Write.(services.Timed); timed {
 		t.InTime(now)
 	}

@@ -125,6 +125,20 @@ const (
 	ClaimsUnlisted
 	// CollectLogged drops chunks that only entries of the log name (R9).
 	CollectLogged
+	// SnapshotListEnded deletes the rows of a block list with the write that replaces it, also where a snapshot has it (R9).
+	SnapshotListEnded
+	// SnapshotListUnread finds what is dead of a blob by its committed list alone (R9).
+	SnapshotListUnread
+	// SnapshotUnnamed leaves the chunks of snapshots out of what the collection keeps (R9).
+	SnapshotUnnamed
+	// SnapshotsRevived makes the first snapshot of a blob under the number of those that were deleted (R9).
+	SnapshotsRevived
+	// SnapshotsPassed deletes a blob whatever snapshots it has.
+	SnapshotsPassed
+	// LeaseOverwritten forgets a lease with the content that is overwritten.
+	LeaseOverwritten
+	// LeaseTaken gives a lease to anybody who asks.
+	LeaseTaken
 	// ReadsNeedRoom takes no entries on a disk with next to nothing left, those that reads need included (R1, R5).
 	ReadsNeedRoom
 )
@@ -186,6 +200,13 @@ var names = [...]string{
 	ClaimUnawaited:        "claim-unawaited",
 	ClaimsUnlisted:        "claims-unlisted",
 	CollectLogged:         "collect-logged",
+	SnapshotListEnded:     "snapshot-list-ended",
+	SnapshotListUnread:    "snapshot-list-unread",
+	SnapshotUnnamed:       "snapshot-unnamed",
+	SnapshotsRevived:      "snapshots-revived",
+	SnapshotsPassed:       "snapshots-passed",
+	LeaseOverwritten:      "lease-overwritten",
+	LeaseTaken:            "lease-taken",
 	ReadsNeedRoom:         "reads-need-room",
 }
 

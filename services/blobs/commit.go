@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
@@ -253,7 +254,7 @@ func discard(ops []change.Op, old *Blob, staging bool) []change.Op {
 	if staging {
 		ops = append(ops, change.Op{Delete: true, Row: []byte{rowStaging}})
 	}
-	if old.shares() {
+	if old.shares() && !plantedbugs.Planted(plantedbugs.SnapshotListEnded) {
 		return ops
 	}
 	for i := range old.List.rows() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -147,7 +148,7 @@ func (w *lefts) begin(kind byte) error {
 		return err
 	}
 	w.kind, w.it, w.at, w.ahead, w.based = kind, nil, nil, nil, false
-	if w.blob.Snapshots.Count > 0 {
+	if w.blob.Snapshots.Count > 0 && !plantedbugs.Planted(plantedbugs.SnapshotListUnread) {
 		first := w.name.keyOf(snapshotRow(w.blob.Snapshots.First, 0))
 		it, err := w.r.Scan(first, keys.PrefixEnd(first[:len(first)-8]))
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services"
 	"antipode/services/lease"
 	"antipode/services/storageerr"
@@ -79,6 +80,9 @@ func (w *SnapshotBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	}
 	if b.Snapshots.Count == 0 {
 		b.Snapshots.First = at
+		if plantedbugs.Planted(plantedbugs.SnapshotsRevived) {
+			b.Snapshots.First = 1
+		}
 	}
 	b.Snapshots.Last = at
 	b.Snapshots.Count++

@@ -2,7 +2,9 @@ package blobs
 
 import (
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services"
+	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
 	"antipode/stamp/kv"
@@ -46,6 +48,9 @@ func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, er
 // replaces sets what new content takes over from the blob that it replaces, of which the lease was asked before.
 func (b *Blob) replaces(old *Blob, at geo.Timestamp) {
 	b.Modified, b.Created, b.Lease, b.Snapshots = at, at, old.Lease, old.Snapshots
+	if plantedbugs.Planted(plantedbugs.LeaseOverwritten) {
+		b.Lease = lease.Lease{}
+	}
 	if b.Tier == TierDefault {
 		b.Tier = old.Tier
 	}
@@ -102,7 +107,7 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 	}
 	snapshots := old.Snapshots.Count > 0
 	switch {
-	case snapshots && w.Snapshots == SnapshotsRefuse:
+	case snapshots && w.Snapshots == SnapshotsRefuse && !plantedbugs.Planted(plantedbugs.SnapshotsPassed):
 		return services.Effect{}, storageerr.SnapshotsPresent
 	case w.Snapshots == SnapshotsOnly && exists:
 		w.Left, old.Snapshots = snapshots, Snapshots{}

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"antipode/geo"
+	"antipode/internal/plantedbugs"
 	"antipode/services/storageerr"
 )
 
@@ -54,7 +55,7 @@ func (l Lease) Do(r Request, at geo.Timestamp) (Lease, error) {
 
 func (l Lease) acquire(r Request, at geo.Timestamp) (Lease, error) {
 	switch s := l.State(at); {
-	case s.Locked() && l.ID != r.ID:
+	case s.Locked() && l.ID != r.ID && !plantedbugs.Planted(plantedbugs.LeaseTaken):
 		return l, storageerr.LeaseAlreadyPresent
 	case s == Breaking:
 		return l, storageerr.LeaseIsBreakingAndCannotBeAcquired
