@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,11 @@ import (
 	"antipode/client/command"
 	"antipode/internal/clock"
 )
+
+// operations is a topic of the help. The table of operations writes its list: api/operation.
+//
+//go:embed operations.txt
+var operations string
 
 const (
 	adminEnv     = "ANTIPODE_ADMIN"
@@ -183,7 +189,7 @@ func (t *tool) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(command.Man())
+	root.AddCommand(command.Man(), &cobra.Command{Use: "operations", Short: "Which operations of the protocol are not built", Long: strings.TrimSpace(operations)})
 	t.complete(root)
 	return root
 }
