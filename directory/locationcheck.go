@@ -20,8 +20,8 @@ import (
 const (
 	// checkMax is how many accounts a command of the check looks at: those that a group of the catalog waits for.
 	checkMax = 250
-	// checkWithin bounds how long the ranges are asked for what they have of the copies.
-	checkWithin = 10 * time.Second
+	// checkWithin bounds how long the ranges are asked for what they have of the copies: below what an admin port allows a plan.
+	checkWithin = 5 * time.Second
 )
 
 // LocationCheck is what the failover of a location would meet.

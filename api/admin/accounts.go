@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -112,6 +113,9 @@ func (p *port) updateAccount(c echo.Context) error {
 	if err := p.controls("update", what, a.Primary); err != nil {
 		return err
 	}
+	if in.Plans() {
+		return p.planAccount(c, name, in)
+	}
 	out, err := p.c.UpdateAccount(c.Request().Context(), name, in)
 	if err != nil {
 		return failed("update", what, err)
@@ -122,6 +126,18 @@ func (p *port) updateAccount(c echo.Context) error {
 		return answer(c, http.StatusOK, out)
 	}
 	p.o.Log.Info("account updated", "account", name, "redundancy", out.Redundancy, "before", a.Redundancy, "rebuild", in.Rebuild, "when_late", in.WhenLate, "behind", out.Behind)
+	out.Endpoints = list(out.Endpoints)
+	return answer(c, http.StatusOK, out)
+}
+
+// planAccount answers what a failover of an account would do. It is no longer in coming than a read.
+func (p *port) planAccount(c echo.Context, name geo.Account, in wire.UpdateAccount) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), p.o.ReadTimeout)
+	defer cancel()
+	out, err := p.c.UpdateAccount(ctx, name, in)
+	if err != nil {
+		return unplannable(fmt.Sprintf("account %q", name), err)
+	}
 	out.Endpoints = list(out.Endpoints)
 	return answer(c, http.StatusOK, out)
 }

@@ -76,6 +76,23 @@ func failed(verb, what string, err error) error {
 	}
 }
 
+// unplannable is failed of the plan of a failover, which changes nothing also where it is not known how far it came.
+func unplannable(what string, err error) error {
+	const verb = "plan a failover of"
+	var ours *wire.Error
+	late := errors.Is(err, context.DeadlineExceeded)
+	if row, ok := storageerr.Of(err); ok {
+		late = row.Code == storageerr.OperationTimedOut.Code
+	}
+	if errors.As(err, &ours) || !late {
+		return failed(verb, what, err)
+	}
+	return &wire.Error{
+		Status: http.StatusServiceUnavailable, Code: storageerr.ServerBusy.Code,
+		Message: sentence(verb, what, "a range or a node that it asks gave no answer in time; nothing was changed: antipodectl check"),
+	}
+}
+
 // advice words a row of the storage protocol for an operator.
 func advice(r storageerr.Row) string {
 	switch r {

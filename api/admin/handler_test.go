@@ -376,6 +376,22 @@ func TestTimeLimits(t *testing.T) {
 	require.Equal(t, []string{"stop node 1 of northcentralus"}, f.calls())
 }
 
+// The plan of a failover is bounded as a read is, and its answer is that nothing was changed.
+func TestPlanIsBoundedAsARead(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/accounts/" + string(newFake().accounts[0].Name) + "/update": `{"failover":{"type":"planned","dry_run":true}}`,
+		"/v1/locations/northcentralus/failover":                          `{"type":"unplanned","dry_run":true}`,
+	} {
+		f := newFake()
+		f.wait = true
+		o := Options{ReadTimeout: 20 * time.Millisecond, ControlTimeout: time.Minute}
+		e := refused(t, ask(t, f, o, http.MethodPost, path, body))
+		require.Contains(t, e.Message, "could not plan a failover of ")
+		require.Contains(t, e.Message, "no answer in time; nothing was changed")
+		require.NotEqual(t, codeUnknown, e.Code)
+	}
+}
+
 // TestBodyError: a body that breaks off is a refusal like any other.
 func TestBodyError(t *testing.T) {
 	r := request(http.MethodPost, "/v1/link/delay", iotest.ErrReader(io.ErrUnexpectedEOF))

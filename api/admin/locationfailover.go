@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -49,12 +50,22 @@ func (p *port) failLocationOver(c echo.Context) error {
 	case in.To != "" || in.NotTaken || in.WithinSeconds < 0 || in.WithinSeconds > 0 && in.Type != wire.FailoverPlanned:
 		return invalid(verb, what, "beside type it has within_seconds of a planned failover, without_witness and accept_part of an unplanned one, and dry_run of both")
 	}
+	if in.Plans() {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), p.o.ReadTimeout)
+		defer cancel()
+		out, err := p.c.FailLocationOver(ctx, l, in)
+		if err != nil {
+			what := "location " + string(l)
+			if in.Type == wire.FailoverUnplanned {
+				what = "the accounts with a copy at " + string(l)
+			}
+			return unplannable(what, err)
+		}
+		return answer(c, http.StatusOK, out)
+	}
 	out, err := p.c.FailLocationOver(c.Request().Context(), l, in)
 	if err != nil {
 		return failed(verb, what, err)
-	}
-	if in.DryRun {
-		return answer(c, http.StatusOK, out)
 	}
 	p.o.Log.Warn("an operator changes the failover of a location", "location", l, "type", in.Type)
 	return answer(c, http.StatusOK, out)

@@ -148,6 +148,9 @@ type UpdateAccount struct {
 	Failover *Failover `json:"failover,omitempty"`
 }
 
+// Plans reports whether the request asks what a failover would do.
+func (u UpdateAccount) Plans() bool { return u.Failover != nil && u.Failover.Plans() }
+
 func (u UpdateAccount) reads() bool { return u.DryRun || u.Failover != nil && u.Failover.DryRun }
 
 // AccountUpdated is the answer to it: the account as its primary has it now.

@@ -21,12 +21,18 @@ const (
 	// callTimeout bounds one call. It is above the longest operation the server
 	// allows, so that the server's own answer arrives first.
 	callTimeout = 90 * time.Second
+	// readTimeout bounds a read, and the plan of a failover. It is above the 10 s that a server allows them. A process that is
+	// paused takes a call and never answers: who asks what is wrong does not wait for it as for a move.
+	readTimeout = 12 * time.Second
 	// answerBytesMax bounds the answer held in memory.
 	answerBytesMax = 16 << 20
 )
 
 // ErrUnreachable means that no server took the call: nothing happened.
 var ErrUnreachable = errors.New("no server answers")
+
+// ErrSilent means that a server took a read, or the plan of a failover, and did not answer in time. Nothing was changed.
+var ErrSilent = errors.New("no answer in time")
 
 // Error is an operation that failed, in the server's words.
 type Error struct {
@@ -49,7 +55,7 @@ type ErrorDocument struct {
 
 // Client calls one admin port. Its methods may be called concurrently. Each
 // returns an *Error where the server refused or failed, ErrUnreachable in the chain
-// where it was never asked, and another error where the outcome is unknown: the
+// where it was never asked, ErrSilent where a read was not answered, and another error where the outcome is unknown: the
 // reads may then be repeated, the others after a look at Status.
 //
 // A call that needs the token (401) is made again with it: see UseToken; without that the
@@ -64,6 +70,9 @@ type Client struct {
 
 // reader is a request of which the server may change nothing: a dry run.
 type reader interface{ reads() bool }
+
+// plan is a request that asks what a failover would do: it is answered as soon as a read.
+type plan interface{ Plans() bool }
 
 // Asked reports whether a request was sent by which something may have changed: no read, and no dry run.
 func (c *Client) Asked() bool { return c.asked.Load() }
@@ -97,14 +106,23 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return fetch[Status](ctx, c, http.MethodGet, "/v1/status", nil)
 }
 
+// Alive returns nil if the process behind the port answers, whatever it serves.
+func (c *Client) Alive(ctx context.Context) error {
+	_, err := c.call(ctx, http.MethodGet, "/healthz", nil)
+	return err
+}
+
 // Readiness returns the readiness of the locations that the port shows. /readyz answers 503 with
 // the same document while one of them is not ready.
 func (c *Client) Readiness(ctx context.Context) (Readiness, error) {
 	var out Readiness
-	status, b, err := c.send(ctx, http.MethodGet, "/readyz", nil, "")
-	if err == nil && json.Unmarshal(b, &out) != nil || err == nil && out.Locations == nil {
-		err = c.refusal(status, "/readyz", b)
-	}
+	err := c.soon(ctx, func(ctx context.Context) error {
+		status, b, err := c.send(ctx, http.MethodGet, "/readyz", nil, "")
+		if err == nil && json.Unmarshal(b, &out) != nil || err == nil && out.Locations == nil {
+			err = c.refusal(status, "/readyz", b)
+		}
+		return err
+	})
 	return out, err
 }
 
@@ -188,6 +206,30 @@ func fetch[T any](ctx context.Context, c *Client, method, path string, in any) (
 // a body needs the token: bodies are sent only together with the token, and so only to a server
 // that proved to have it.
 func (c *Client) call(ctx context.Context, method, path string, in any) ([]byte, error) {
+	if p, ok := in.(plan); method != http.MethodGet && (!ok || !p.Plans()) {
+		return c.calling(ctx, method, path, in)
+	}
+	var b []byte
+	err := c.soon(ctx, func(ctx context.Context) (err error) {
+		b, err = c.calling(ctx, method, path, in)
+		return err
+	})
+	return b, err
+}
+
+// soon bounds a read by readTimeout.
+func (c *Client) soon(ctx context.Context, read func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	err := read(bounded)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		return fmt.Errorf("%s: %w", c.base, ErrSilent)
+	}
+	return err
+}
+
+// calling is call, without a bound of the time but that of the HTTP client.
+func (c *Client) calling(ctx context.Context, method, path string, in any) ([]byte, error) {
 	token := c.creds.last()
 	var body []byte
 	if in != nil {

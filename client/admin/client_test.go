@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -127,6 +128,44 @@ func TestClientErrors(t *testing.T) {
 		_, err := c.Status(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 	})
+}
+
+// A read of a server that takes calls and never answers, and the plan of a failover, are given up after readTimeout; what changes
+// something has callTimeout.
+func TestSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New("http://north:1", &http.Client{Timeout: callTimeout, Transport: hanging{}})
+		require.NoError(t, err)
+		c.UseToken(NewToken)
+		ctx, plan := t.Context(), Failover{Type: FailoverPlanned, DryRun: true}
+		for what, call := range map[string]func() error{
+			"status":    func() error { _, err := c.Status(ctx); return err },
+			"readiness": func() error { _, err := c.Readiness(ctx); return err },
+			"alive":     func() error { return c.Alive(ctx) },
+			"plan":      func() error { _, err := c.UpdateAccount(ctx, "abc", UpdateAccount{Failover: &plan}); return err },
+			"plan of a location": func() error {
+				_, err := c.FailLocationOver(ctx, "north", plan)
+				return err
+			},
+		} {
+			begun := time.Now()
+			require.ErrorIs(t, call(), ErrSilent, what)
+			require.Equal(t, readTimeout, time.Since(begun), what)
+		}
+		require.False(t, c.Asked())
+		begun := time.Now()
+		_, err = c.FailLocationOver(ctx, "north", Failover{Type: FailoverPlanned})
+		require.ErrorContains(t, err, "the outcome is unknown")
+		require.Equal(t, callTimeout, time.Since(begun))
+	})
+}
+
+// hanging takes requests and never answers.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }
 
 // TestReadiness: the document of /readyz is returned whether the port is ready or not; what

@@ -32,6 +32,9 @@ type Failover struct {
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
 }
 
+// Plans reports whether the request asks what a failover would do, which changes nothing.
+func (f Failover) Plans() bool { return f.DryRun }
+
 func (f Failover) reads() bool { return f.DryRun }
 
 // The types of a Failover.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,14 +116,14 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		out.Blocked = append(out.Blocked, "it is "+a.Redundancy+": there is no other location to move it to")
 		return out, nil
 	}
-	if s, err := t.client.Status(ctx); err == nil { // Else nothing is known of a witness, and a failover says itself what it waits for.
+	s, unasked, lag, err := t.statusAndLag(ctx, name)
+	if unasked == nil { // Else nothing is known of a witness, and a failover says itself what it waits for.
 		out.witness = planWitness(s, out.From, out.To)
 		out.Witness = out.witness.why
 		out.alone = slices.ContainsFunc(s.Locations, func(l admin.Location) bool { return l.Name == out.From && !check.Down(l) && check.ByWord(l) })
 		out.Link = delayed(s)
 		out.unseen = notShown(s, out.From, out.To)
 	}
-	lag, err := t.client.Lag(ctx, name, admin.LagQuery{})
 	if err != nil {
 		return out, err
 	}
@@ -133,7 +134,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	}
 	for _, l := range lag.Silent {
 		out.gone = out.gone || l.Location == a.Primary
-		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s", l.Location, check.OneLine(l.Reason)))
+		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s; see that its processes run and answer: %s", l.Location, check.OneLine(l.Reason), targetDown))
 	}
 	for _, s := range lag.Streams {
 		if s.Stopped != "" {
@@ -142,12 +143,12 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	}
 	for _, s := range lag.Services {
 		out.Services = append(out.Services, s)
-		if s.Status != admin.Live {
+		if s.Status != admin.Live && (s.Status != "" || len(lag.Silent) == 0) { // What is not known follows from the silence.
 			out.Blocked = append(out.Blocked, fmt.Sprintf("the %s service is %s there", s.Service, statusOf(s)))
 		}
 	}
-	if out.gone {
-		return out, nil // It would be refused for that alone.
+	if len(lag.Silent) > 0 {
+		return out, nil // It would be refused for that alone, after a wait.
 	}
 	_, err = t.client.UpdateAccount(ctx, name, admin.UpdateAccount{Failover: &admin.Failover{Type: admin.FailoverPlanned, DryRun: true}})
 	var refused *admin.Error
@@ -158,6 +159,19 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 		out.Blocked = append(out.Blocked, check.OneLine(refused.Message))
 	}
 	return out, nil
+}
+
+// targetDown is what to read where a location does not answer.
+const targetDown = "docs/runbooks/target-down.md"
+
+// statusAndLag asks for both at once: each waits for a location that is paused, which takes calls and does not answer. unasked is
+// the error of the status.
+func (t *tool) statusAndLag(ctx context.Context, name geo.Account) (s admin.Status, unasked error, lag admin.Lag, err error) {
+	var asked sync.WaitGroup
+	asked.Go(func() { s, unasked = t.client.Status(ctx) })
+	lag, err = t.client.Lag(ctx, name, admin.LagQuery{})
+	asked.Wait()
+	return s, unasked, lag, err
 }
 
 // statusOf is the status of a service, of which the port that answers may not know it.

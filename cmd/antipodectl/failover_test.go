@@ -2,9 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,9 +39,57 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 	require.Contains(t, out, "blob       in a state that is not known, how far is not known\n")
 	require.Contains(t, out, "queue      live, at least 7 records not there; what north has committed since it last answered is not known\n")
 	require.Contains(t, out, "table      live, what north has committed since it last answered is not known\n")
-	require.Contains(t, out, "blocked    north does not answer: refused\n")
+	require.Contains(t, out, "blocked    north does not answer: refused; see that its processes run and answer: docs/runbooks/target-down.md\n")
 	require.Contains(t, out, "otherwise  antipodectl failover unplanned pictures shows what would be lost, if north is gone\n")
-	require.Contains(t, out, "blocked    the blob service is in a state that is not known there\n")
+	require.Equal(t, 1, strings.Count(out, "blocked "), "what follows from the silence is no cause")
+}
+
+// A plan asks for the status and the lag side by side, since both wait for a location that is paused, and asks nothing more of a
+// location that did not answer.
+func TestPlanAsksSideBySide(t *testing.T) {
+	status, lag := make(chan struct{}), make(chan struct{})
+	meet := func(mine, other chan struct{}) {
+		close(mine)
+		select {
+		case <-other:
+		case <-time.After(5 * time.Second):
+			t.Error("one was asked after the other")
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
+	})
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		meet(status, lag)
+		_ = json.NewEncoder(w).Encode(admin.Status{Version: admin.StatusVersion})
+	})
+	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
+		meet(lag, status)
+		_ = json.NewEncoder(w).Encode(admin.Lag{Silent: []admin.SilentLocation{{Location: "south", Reason: "no answer in time"}}})
+	})
+	mux.HandleFunc("POST /v1/accounts/pictures/update", func(http.ResponseWriter, *http.Request) { t.Error("it would wait for south again") })
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	_, out, _ := ctl(srv.URL, "failover", "planned", "pictures", "--dry-run")
+	require.Contains(t, out, "blocked    south does not answer: no answer in time; see that its processes run and answer: docs/runbooks/target-down.md\n")
+}
+
+// The port of a process that is paused is named, with what to do.
+func TestSilentPort(t *testing.T) {
+	for form, want := range map[string]string{
+		"text": "antipodectl: http://north:1 takes calls and does not answer: its process may be paused, or its machine too busy: see both, " +
+			"or name another port with --admin URL; nothing was changed\n",
+		"json": `{"error":{"code":"NoAnswer","message":"http://north:1 takes calls`,
+	} {
+		var errOut strings.Builder
+		c, err := admin.New("http://north:1", nil)
+		require.NoError(t, err)
+		tool := newTool(func(string) string { return "" }, io.Discard, &errOut)
+		tool.client, tool.output = c, form
+		tool.complain(fmt.Errorf("ask: %w", admin.ErrSilent))
+		require.Contains(t, errOut.String(), want)
+	}
 }
 
 // R19: a plan asks whether the other location answers, and changes nothing. It promises no move without loss beside what blocks

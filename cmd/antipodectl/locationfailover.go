@@ -119,12 +119,12 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 			case l.State == admin.Running:
 				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s leads no range", l.Name))
 			default:
-				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s is %s", l.Name, l.State))
+				p.Blocked = append(p.Blocked, notRunning(l))
 			}
 		case p.To == "" || p.To == l.Name:
 			p.To, p.runs = l.Name, l.State == admin.Running
 			if !p.runs {
-				p.Blocked = append(p.Blocked, fmt.Sprintf("location %s is %s", l.Name, l.State))
+				p.Blocked = append(p.Blocked, notRunning(l))
 			}
 		}
 	}
@@ -161,6 +161,15 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		return p, t.checkStreams(ctx, &p)
 	}
 	return p, nil
+}
+
+// notRunning is that a location does not run, and what to do where nobody stopped it.
+func notRunning(l admin.Location) string {
+	line := fmt.Sprintf("location %s is %s", l.Name, l.State)
+	if l.State == admin.Unreachable {
+		line += ": see that its processes run and answer: " + targetDown
+	}
+	return line
 }
 
 func writeWholePlan(w io.Writer, p wholePlan) {

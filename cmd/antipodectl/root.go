@@ -100,6 +100,8 @@ func codeOf(err error) string {
 	switch {
 	case errors.Is(err, admin.ErrUnreachable):
 		return "Unreachable"
+	case errors.Is(err, admin.ErrSilent):
+		return "NoAnswer"
 	case errors.As(err, &said) && said.Code != "":
 		return said.Code
 	case errors.Is(err, context.Canceled):
@@ -115,6 +117,11 @@ func (t *tool) explain(err error) string {
 	case errors.Is(err, admin.ErrUnreachable):
 		msg = fmt.Sprintf("no server answers at %s: see that it runs, or name another with --admin URL or %s",
 			t.client.URL(), adminEnv)
+	case errors.Is(err, admin.ErrSilent):
+		msg = fmt.Sprintf("%s takes calls and does not answer: its process may be paused, or its machine too busy: see both, or name another port with --admin URL", t.client.URL())
+		if !t.client.Asked() {
+			msg += "; nothing was changed"
+		}
 	case errors.As(err, &said) && said.Status == http.StatusUnauthorized:
 		msg = said.Message + " (--token-file FILE names a copy of the server's token)"
 	case errors.Is(err, context.Canceled) && t.client != nil && !t.client.Asked():

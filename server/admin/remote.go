@@ -18,6 +18,10 @@ import (
 // below that.
 const nodeWait = 4 * time.Second
 
+// nodeNext is after how long without an answer another node is asked, too: one that is paused takes a call and never answers,
+// and a read of the whole location is bounded by 10 s.
+const nodeNext = time.Second
+
 // Remote implements Location over the admin ports of the location's nodes. Any node answers
 // for the whole location.
 type Remote struct {
@@ -56,28 +60,50 @@ func (r *Remote) Name() geo.Location { return r.Location }
 
 func (r *Remote) nodeName(n Node) string { return wire.NodeName(r.Location, n.ID) }
 
-// read asks the nodes one after the other until one answers. A refusal is an answer; the error of
-// a node that failed is returned only if no other node answers.
+// read asks the nodes one after the other until one answers: the next one when one has failed, and beside one that has not
+// answered within nodeNext. A refusal is an answer; the error of a node that failed is returned only if no other node answers.
 func read[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire.Client) (T, error)) (T, error) {
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	left := slices.DeleteFunc(slices.Clone(r.Nodes), func(n Node) bool { return n.Admin == nil })
+	answers, waiting := make(chan answer[T], len(left)), 0
+	begin := func() {
+		c := left[0].Admin
+		left, waiting = left[1:], waiting+1
+		asked.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, nodeWait)
+			defer cancel()
+			answers <- answerOf(ask(ctx, c))
+		})
+	}
 	var none T
 	var failed, last error
-	for _, n := range r.Nodes {
-		if n.Admin == nil {
-			continue
+	for waiting+len(left) > 0 {
+		if waiting == 0 {
+			begin()
 		}
-		ctx, cancel := context.WithTimeout(ctx, nodeWait)
-		out, err := ask(ctx, n.Admin)
-		cancel()
-		var said *wire.Error
-		switch {
-		case err == nil:
-			return out, nil
-		case !errors.As(err, &said):
-			last = err
-		case said.Status < http.StatusInternalServerError:
-			return none, err
-		default:
-			failed = err
+		var late <-chan time.Time
+		if len(left) > 0 {
+			late = time.After(nodeNext)
+		}
+		select {
+		case <-late:
+			begin()
+		case a := <-answers:
+			waiting--
+			var said *wire.Error
+			switch {
+			case a.err == nil:
+				return a.value, nil
+			case !errors.As(a.err, &said):
+				last = a.err
+			case said.Status < http.StatusInternalServerError:
+				return none, a.err
+			default:
+				failed = a.err
+			}
 		}
 	}
 	if failed != nil {
@@ -86,22 +112,19 @@ func read[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire
 	return none, r.noNode(last)
 }
 
-// operate has the first node that can be reached carry out an operation. A node that was
-// reached may have begun, so that no other is asked after it.
+// operate has the first node that answers carry out an operation. It may have begun once it was asked for that, so that no other
+// is asked after it: which one answers is asked before.
 func operate[T any](ctx context.Context, r *Remote, ask func(context.Context, *wire.Client) (T, error)) (T, error) {
 	var none T
-	var last error
-	for _, n := range r.Nodes {
-		if n.Admin == nil {
-			continue
-		}
-		out, err := ask(ctx, n.Admin)
-		if !errors.Is(err, wire.ErrUnreachable) {
-			return out, err
-		}
-		last = err
+	c, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (*wire.Client, error) { return c, c.Alive(ctx) })
+	if err != nil {
+		return none, err
 	}
-	return none, r.noNode(last)
+	out, err := ask(ctx, c)
+	if errors.Is(err, wire.ErrUnreachable) {
+		return none, r.noNode(err)
+	}
+	return out, err
 }
 
 // Status implements Location: the status of the first node that answers. If none does, all

@@ -73,7 +73,7 @@ func TestNotReady(t *testing.T) {
 }
 
 // The first node that answers answers for the location: others are not asked. A node that is away is
-// passed over at once, one that hangs after nodeWait.
+// passed over at once, one that hangs after nodeNext.
 func TestReadAsksTheNextNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, north := newNetwork(t), newFake("north")
@@ -95,7 +95,7 @@ func TestReadAsksTheNextNode(t *testing.T) {
 		nodes.answers(north, 2)
 		require.Zero(t, read())
 		nodes.hangs("north", 1)
-		require.Equal(t, nodeWait, read())
+		require.Equal(t, nodeNext, read())
 	})
 }
 
@@ -159,7 +159,10 @@ func TestRefusalIsAnAnswer(t *testing.T) {
 func TestOperationIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes, north := newNetwork(t), newFake("north")
-		nodes.hangs("north", 1)
+		alive := http.NewServeMux()
+		alive.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+		alive.HandleFunc("/", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		nodes.ports[address("north", 1)] = alive
 		nodes.answers(north, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -171,6 +174,26 @@ func TestOperationIsAskedOnce(t *testing.T) {
 		nodes.answers(busy, 1)
 		require.ErrorContains(t, nodes.remote("north").Stop(t.Context()), "disk on fire")
 		require.Empty(t, north.calls())
+	})
+}
+
+// A node that does not answer at all, such as one that is paused, was asked for nothing: another one carries the operation out, or
+// plans it, soon.
+func TestOperationGoesToANodeThatAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes, north := newNetwork(t), newFake("north")
+		nodes.hangs("north", 1)
+		nodes.answers(north, 2)
+		begun := time.Now()
+		require.NoError(t, nodes.remote("north").Stop(t.Context()))
+		require.Equal(t, []string{"stop"}, north.calls())
+		require.Equal(t, nodeNext, time.Since(begun))
+
+		nodes.hangs("north", 2)
+		begun = time.Now()
+		_, err := nodes.remote("north").FailLocationOver(t.Context(), wire.Failover{Type: wire.FailoverPlanned, DryRun: true})
+		require.ErrorContains(t, err, "no node of location north answers on its admin port")
+		require.Equal(t, nodeNext+nodeWait, time.Since(begun), "before a client gives up")
 	})
 }
 
