@@ -100,7 +100,7 @@ func (d *Directory) remain(w *work, m *catalog.LocationMove) string {
 		}
 	}
 	if more > 0 {
-		out = append(out, fmt.Sprintf("%d more accounts for other causes: antipodectl events", more))
+		out = append(out, fmt.Sprintf("%d more for other causes: antipodectl events", more))
 	}
 	return strings.Join(out, "\n")
 }

@@ -31,10 +31,15 @@ const (
 )
 
 // sentence is the form of every message, on one line: what happened, to what, what
-// to do.
+// to do. A rest that is such a sentence already, as another process answered it, stays alone.
 func sentence(verb, what, rest string) string {
-	return strings.Join(strings.Fields(fmt.Sprintf("could not %s %s: %s", verb, what, rest)), " ")
+	if !strings.HasPrefix(rest, could) {
+		rest = fmt.Sprintf("%s%s %s: %s", could, verb, what, rest)
+	}
+	return strings.Join(strings.Fields(rest), " ")
 }
+
+const could = "could not "
 
 // internal is an error of ours: shown to the operator and logged.
 type internal struct {
@@ -50,7 +55,7 @@ func (e *internal) Unwrap() []error { return []error{&e.answer, e.cause} }
 func failed(verb, what string, err error) error {
 	var ours *wire.Error
 	if errors.As(err, &ours) {
-		if ours.Code != wire.CodeNoNodeAnswers {
+		if ours.Code != wire.CodeNoNodeAnswers || strings.HasPrefix(ours.Message, could) {
 			return err
 		}
 		return &wire.Error{

@@ -392,6 +392,17 @@ func TestPlanIsBoundedAsARead(t *testing.T) {
 	}
 }
 
+// An answer of another process that is a sentence already gets no other one around it.
+func TestSentencesAreNotNested(t *testing.T) {
+	const what = `account "photos"`
+	silent := &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeNoNodeAnswers, Message: "no node of location north answers"}
+	once := failed("update", what, silent)
+	require.ErrorContains(t, once, `could not update account "photos": no node of location north answers: start the processes`)
+	require.Equal(t, once, failed("update", what, once))
+	inner := `could not rebuild account "photos": antipodectl why photos`
+	require.EqualError(t, failed("update", what, storageerr.InvalidInput.Saying(inner)), inner)
+}
+
 // TestBodyError: a body that breaks off is a refusal like any other.
 func TestBodyError(t *testing.T) {
 	r := request(http.MethodPost, "/v1/link/delay", iotest.ErrReader(io.ErrUnexpectedEOF))

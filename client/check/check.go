@@ -140,7 +140,7 @@ func (f *findings) locationDown(l admin.Location) {
 			served++
 		}
 	}
-	what := fmt.Sprintf("%s is down: none of its %d nodes serves", l.Name, len(l.Nodes))
+	what := fmt.Sprintf("%s is down: none of its %s serves", l.Name, Count(len(l.Nodes), "node"))
 	if len(l.Nodes) == 0 {
 		what = fmt.Sprintf("%s does not answer", l.Name)
 	}
@@ -297,12 +297,24 @@ func (f *findings) link() {
 
 const linkHeal = "antipodectl link heal"
 
-// Count words a number of things.
-func Count(n int, what string) string {
-	if n == 1 {
+// Count words a number of things; what is the word for one of them.
+func Count[N int | int64 | uint64](n N, what string) string {
+	stem, y := strings.CutSuffix(what, "y")
+	switch {
+	case n == 1:
 		return "1 " + what
+	case y && !strings.ContainsAny(stem[max(0, len(stem)-1):], "aeiou"):
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Are is the verb of so many things.
+func Are[N int | int64 | uint64](n N) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 // some names the first accounts of a list.

@@ -31,3 +31,13 @@ func TestErrorsAreInPlainWords(t *testing.T) {
 	l := admin.Location{Name: "north", Nodes: s.Locations[0].Nodes, Epochs: &admin.Epochs{Witness: true, Waiting: "context deadline exceeded"}}
 	require.Equal(t, "the witness does not answer north (no answer in time)", SilentWitness(l))
 }
+
+// A number of things has the word for one where it is one, and the verb goes with it.
+func TestCount(t *testing.T) {
+	for want, got := range map[string]string{
+		"0 accounts are": Count(0, "account") + " " + Are(0), "1 account is": Count(1, "account") + " " + Are(1), "2 accounts are": Count(uint64(2), "account") + " " + Are(2),
+		"1 entry": Count(1, "entry"), "3 entries": Count(int64(3), "entry"), "2 keys": Count(2, "key"),
+	} {
+		require.Equal(t, want, got)
+	}
+}

@@ -151,7 +151,7 @@ func TestDrillFindsWhatIsWrong(t *testing.T) {
 		require.ErrorIs(t, err, failed)
 		require.LessOrEqual(t, r.Lost, len(a.forgot), "the end of the drill cuts some off")
 		require.Greater(t, r.Lost, 8)
-		require.Contains(t, strings.Join(r.Faults(), "\n"), fmt.Sprintf("%d acknowledged writes are gone", r.Lost))
+		require.Contains(t, strings.Join(r.Faults(), "\n"), fmt.Sprintf("acknowledged writes are gone: %d", r.Lost))
 		require.InDelta(t, 205, r.NeitherRead.Milliseconds(), 15)
 		require.Len(t, r.Moves, 1)
 		require.Contains(t, r.Moves[0].Failed, "without effect")

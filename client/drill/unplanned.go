@@ -125,13 +125,13 @@ func (r *Report) Faults() (out []string) {
 	}
 	u := r.Unplanned
 	say(!r.Checked, "the rows were not read at the end: whether an acknowledged write is gone is not known")
-	say(u == nil && r.Lost > 0, "%d acknowledged writes are gone", r.Lost)
+	say(u == nil && r.Lost > 0, "acknowledged writes are gone: %d", r.Lost)
 	if u != nil {
 		say(u.RTO == nil, "no write was acknowledged after the failover")
 		say(!u.Followed, "the former primary has not followed")
 		say(!u.Compared, "the lost-change report was not read")
-		say(u.Unlisted > 0, "%d acknowledged writes are gone and not in the lost-change report", u.Unlisted)
-		say(u.Promised > 0, "%d acknowledged writes are gone although the Last Sync Time that was stated covers them", u.Promised)
+		say(u.Unlisted > 0, "acknowledged writes are gone and not in the lost-change report: %d", u.Unlisted)
+		say(u.Promised > 0, "acknowledged writes are gone although the Last Sync Time that was stated covers them: %d", u.Promised)
 	}
 	say(r.Verify != admin.VerifyEqual, "the copies are %s", orNot(r.Verify))
 	return out

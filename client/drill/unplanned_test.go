@@ -80,7 +80,7 @@ func TestUnplannedFaults(t *testing.T) {
 		r := unplanned(t, a)
 		r.Compare(a.forgot[2:])
 		require.Equal(t, 2, r.Unplanned.Unlisted)
-		require.Contains(t, strings.Join(r.Faults(), "\n"), "2 acknowledged writes are gone and not in the lost-change report")
+		require.Contains(t, strings.Join(r.Faults(), "\n"), "acknowledged writes are gone and not in the lost-change report: 2")
 
 		stated := admin.Time{Time: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
 		r.Unplanned.Stated = []admin.ServiceLoss{{Service: "blob", LastSyncTime: admin.Time{Time: stated.Add(time.Hour)}}, {Service: "table", LastSyncTime: stated}}
@@ -92,7 +92,7 @@ func TestUnplannedFaults(t *testing.T) {
 		a.forgot[3].Change.Committed = stated
 		r.Compare(a.forgot)
 		require.Equal(t, 1, r.Unplanned.Promised)
-		require.Contains(t, strings.Join(r.Faults(), "\n"), "1 acknowledged writes are gone although")
+		require.Contains(t, strings.Join(r.Faults(), "\n"), "acknowledged writes are gone although the Last Sync Time that was stated covers them: 1")
 
 		r.Unplanned.Followed, r.Verify, r.Unplanned.RTO = false, admin.VerifyDifferent, nil
 		faults := strings.Join(r.Faults(), "\n")

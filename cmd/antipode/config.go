@@ -85,12 +85,12 @@ func checkConfig(out io.Writer, load func(string) (config.Problems, error), file
 			}
 		}
 		if count == 0 {
-			_, err := fmt.Fprintf(out, "%s: good, with %d warnings\n", file, len(problems))
+			_, err := fmt.Fprintf(out, "%s: good; warnings: %d\n", file, len(problems))
 			return err
 		}
 	}
 	if count > 0 {
-		return fmt.Errorf("%s: %d errors, %d warnings", file, count, len(problems)-count)
+		return fmt.Errorf("%s: errors: %d, warnings: %d", file, count, len(problems)-count)
 	}
 	return nil
 }

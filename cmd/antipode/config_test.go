@@ -14,20 +14,20 @@ import (
 func TestConfigCheck(t *testing.T) {
 	said, err := run(configCommand(), "check", "../../docs/node/north-1.yaml")
 	require.NoError(t, err)
-	require.Contains(t, said, "good, with 0 warnings")
+	require.Contains(t, said, "good; warnings: 0")
 	said, err = run(configCommand(), "check", "--gateway", "../../docs/gateway/gateway.yaml")
 	require.NoError(t, err)
-	require.Contains(t, said, "good, with 0 warnings")
+	require.Contains(t, said, "good; warnings: 0")
 
 	file := filepath.Join(t.TempDir(), "node.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("node: 1\nlocation: North\nport: 1\n"), 0o600))
 	said, err = run(configCommand(), "check", file)
-	require.ErrorContains(t, err, "1 errors, 0 warnings")
+	require.ErrorContains(t, err, "errors: 1, warnings: 0")
 	require.Contains(t, said, "line 3: port: there is no such field")
 
 	require.NoError(t, os.WriteFile(file, []byte("node: 1\nlocation: North\ndata: /d\n"), 0o600))
 	said, err = run(configCommand(), "check", "--output", "json", file)
-	require.ErrorContains(t, err, "5 errors, 1 warnings")
+	require.ErrorContains(t, err, "errors: 5, warnings: 1")
 	var got checked
 	require.NoError(t, json.Unmarshal([]byte(said), &got))
 	require.False(t, got.Valid)

@@ -30,7 +30,7 @@ func TestDNSHelp(t *testing.T) {
 func TestDNSConfig(t *testing.T) {
 	said, err := run(configCommand(), "check", "--dns", "../../docs/dns/dns.yaml")
 	require.NoError(t, err)
-	require.Contains(t, said, "good, with 0 warnings")
+	require.Contains(t, said, "good; warnings: 0")
 	_, err = run(configCommand(), "check", "--dns", "--gateway", "../../docs/dns/dns.yaml")
 	require.ErrorContains(t, err, "want one of them")
 

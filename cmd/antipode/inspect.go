@@ -109,7 +109,7 @@ func (f *inspectFlags) run(ctx context.Context, out io.Writer, r reportFunc) err
 		return err
 	}
 	if damaged > 0 {
-		return fmt.Errorf("%s: %d damaged places, shown above; a node that starts on it repairs or rebuilds them from its peers", n.Dir, damaged)
+		return fmt.Errorf("%s: damaged places, shown above: %d; a node that starts on it repairs or rebuilds them from its peers", n.Dir, damaged)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (f *inspectFlags) choose() (inspect.Node, error) {
 		names = append(names, n.Name)
 	}
 	if f.node == "" {
-		return inspect.Node{}, fmt.Errorf("%s holds %d nodes: choose one with --node: %s", f.data, len(nodes), strings.Join(names, ", "))
+		return inspect.Node{}, fmt.Errorf("%s holds several nodes: choose one with --node: %s", f.data, strings.Join(names, ", "))
 	}
 	return inspect.Node{}, fmt.Errorf("%s holds no node %s: it has %s", f.data, f.node, strings.Join(names, ", "))
 }

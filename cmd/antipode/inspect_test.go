@@ -35,7 +35,7 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, used.Close())
 
 	_, err = run(inspectCommand(), "log", "--data", dir)
-	require.ErrorContains(t, err, "holds 2 nodes: choose one with --node: north-1, north-2")
+	require.ErrorContains(t, err, "holds several nodes: choose one with --node: north-1, north-2")
 	for _, report := range []string{"log", "state", "extents", "lanes"} {
 		_, err = run(inspectCommand(), report, "--data", dir, "--node", "north-1")
 		require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, vfs.Default.Remove(manifest[0]))
 	said, err = run(inspectCommand(), "state", "--data", dir, "--node", "north-1")
-	require.ErrorContains(t, err, "1 damaged places")
+	require.ErrorContains(t, err, "damaged places, shown above: 1; ")
 	require.Contains(t, said, "DAMAGED state")
 	_, err = os.Stat(manifest[0])
 	require.ErrorIs(t, err, os.ErrNotExist)

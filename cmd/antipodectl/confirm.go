@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -43,7 +44,7 @@ the other location stays refused.`,
 func writeEpochs(w io.Writer, e admin.Epochs) {
 	_, _ = fmt.Fprintf(w, "epochs are confirmed, by %s", e.By)
 	if n := len(e.Refused); n > 0 {
-		_, _ = fmt.Fprintf(w, "; %d accounts stay refused: they have a higher epoch at the other location", n)
+		_, _ = fmt.Fprintf(w, "; %s still refused, for a higher epoch at the other location", check.Count(n, "account"))
 	}
 	_, _ = fmt.Fprintln(w)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"antipode/client/check"
 	"antipode/client/drill"
 )
 
@@ -27,7 +28,7 @@ func writeDrillPlan(w io.Writer, p drillPlan) {
 
 func writeDrill(w io.Writer, r *drill.Report) {
 	ms := func(d time.Duration) string { return fmt.Sprint(d.Round(time.Millisecond)) }
-	_, _ = fmt.Fprintf(w, "drill of %s: %d acknowledged writes of it are gone; both copies: %s\n", r.Account, r.Lost, orDash(r.Verify))
+	_, _ = fmt.Fprintf(w, "drill of %s: %s of it %s gone; both copies: %s\n", r.Account, check.Count(r.Lost, "acknowledged write"), check.Are(r.Lost), orDash(r.Verify))
 	if r.Unplanned != nil {
 		writeUnplanned(w, r)
 	}
@@ -75,11 +76,11 @@ func writeUnplanned(w io.Writer, r *drill.Report) {
 	_, _ = fmt.Fprintf(w, "RTO        %s until the new primary acknowledged a write\n", rto)
 	_, _ = fmt.Fprintf(w, "RPO        %s: the span of the drill's acknowledged writes that are gone\n", u.RPO.Round(time.Millisecond))
 	if u.Compared {
-		_, _ = fmt.Fprintf(w, "lost list  %d changes of the drill; %d of the writes that are gone are not in it, %d are at or below the Last Sync Time that was stated\n",
-			u.Listed, u.Unlisted, u.Promised)
+		_, _ = fmt.Fprintf(w, "lost list  %s of the drill; of the writes that are gone %d not in it, and %d at or below the Last Sync Time that was stated\n",
+			check.Count(u.Listed, "change"), u.Unlisted, u.Promised)
 	}
 	for _, c := range u.Claims {
-		_, _ = fmt.Fprintf(w, "claim      %s, epoch %s: %d changes, %d perhaps answered, %s\n", c.Service, c.Epoch, c.Changes, c.Perhaps, claimText(c))
+		_, _ = fmt.Fprintf(w, "claim      %s, epoch %s: %s, %d perhaps answered, %s\n", c.Service, c.Epoch, check.Count(c.Changes, "change"), c.Perhaps, claimText(c))
 	}
 	if len(u.Stated) > 0 {
 		writeStated(w, u.Stated, nil)

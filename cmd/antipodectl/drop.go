@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"antipode/client/check"
 	"antipode/geo"
 )
 
@@ -46,11 +47,11 @@ func (t *tool) dropCommand(
 			return out, err
 		}, func(w io.Writer, d dropped) {
 			if d.Begun {
-				_, _ = fmt.Fprintf(w, "%d entries of account %s are dropped at %s\n", d.Dropped, d.Account, d.Location)
+				_, _ = fmt.Fprintf(w, "%s of account %s %s dropped at %s\n", check.Count(d.Dropped, "entry"), d.Account, check.Are(d.Dropped), d.Location)
 				return
 			}
-			_, _ = fmt.Fprintf(w, "%d entries of account %s (%s, and %s of payload) would be dropped at %s, for good\n",
-				d.Entries, d.Account, size(d.Bytes), size(d.PayloadBytes), d.Location)
+			_, _ = fmt.Fprintf(w, "%s of account %s (%s, and %s of payload) would be dropped at %s, for good\n",
+				check.Count(d.Entries, "entry"), d.Account, size(d.Bytes), size(d.PayloadBytes), d.Location)
 			if d.Entries > 0 {
 				_, _ = fmt.Fprintf(w, "save them first: %s\n%s\n", of(d.Location, d.Account, export), nothingChanged)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -65,7 +66,7 @@ func (t *tool) printEvents(list admin.EventList, limit int) error {
 	}
 	return t.print(list, func(w io.Writer) {
 		if list.LeftOff > 0 {
-			_, _ = fmt.Fprintf(w, "%d older events are left off: antipodectl events --limit 0\n", list.LeftOff)
+			_, _ = fmt.Fprintf(w, "%s left off: antipodectl events --limit 0\n", check.Count(list.LeftOff, "older event"))
 		}
 		writeEvents(w, list.Events)
 	})

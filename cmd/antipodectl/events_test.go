@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 )
 
@@ -60,7 +61,7 @@ func TestEventsAreBounded(t *testing.T) {
 		require.Equal(t, command.Done, code, errOut)
 		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 		if c.older > 0 {
-			require.Equal(t, fmt.Sprintf("%d older events are left off: antipodectl events --limit 0", c.older), lines[0], c.line)
+			require.Equal(t, check.Count(c.older, "older event")+" left off: antipodectl events --limit 0", lines[0], c.line)
 			lines = lines[1:]
 		}
 		require.Len(t, lines, c.shown, c.line)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -36,7 +37,7 @@ block is written beside it, in one file for each row, named after the number of 
 		RunE: answer(t, func(ctx context.Context, args []string) (exported, error) {
 			return t.exportFound(ctx, geo.Location(args[0]), geo.Account(args[1]), folder)
 		}, func(w io.Writer, e exported) {
-			_, _ = fmt.Fprintf(w, "%d rows and %s of payload are in %s\n", e.Rows, size(e.Payload), e.Folder)
+			_, _ = fmt.Fprintf(w, "%s and %s of payload are in %s\n", check.Count(e.Rows, "row"), size(e.Payload), e.Folder)
 		}),
 	}
 	c.Flags().StringVar(&folder, "to", "", "folder that is made, and must not exist")

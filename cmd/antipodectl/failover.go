@@ -156,7 +156,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 	case !errors.As(err, &refused):
 		return out, err
 	case refused.Status >= http.StatusInternalServerError: // Else it is an older program, which does not check.
-		out.Blocked = append(out.Blocked, check.OneLine(refused.Message))
+		out.Blocked = append(out.Blocked, causeOf(refused))
 	}
 	return out, nil
 }
@@ -172,6 +172,15 @@ func (t *tool) statusAndLag(ctx context.Context, name geo.Account) (s admin.Stat
 	lag, err = t.client.Lag(ctx, name, admin.LagQuery{})
 	asked.Wait()
 	return s, unasked, lag, err
+}
+
+// causeOf is why a port refused the plan of a failover, without what was refused, which the plan begins with.
+func causeOf(refused *admin.Error) string {
+	what, why, ok := strings.Cut(check.OneLine(refused.Message), ": ")
+	if !ok || !strings.HasPrefix(what, "could not ") {
+		return check.OneLine(refused.Message)
+	}
+	return strings.Replace(why, "; nothing was changed", "", 1)
 }
 
 // statusOf is the status of a service, of which the port that answers may not know it.
@@ -250,7 +259,7 @@ func writePlanState(w io.Writer, p failoverPlan) {
 	for _, s := range p.Services {
 		behind := "how far is not known"
 		if s.LagRecords != nil {
-			behind = fmt.Sprintf("%d records not there", *s.LagRecords)
+			behind = fmt.Sprintf("%s not there", check.Count(*s.LagRecords, "record"))
 		}
 		if s.AtLeast && s.LagRecords != nil {
 			behind = fmt.Sprintf("at least %s; what %s has committed since it last answered is not known", behind, p.From)

@@ -95,7 +95,7 @@ func TestSilentPort(t *testing.T) {
 // R19: a plan asks whether the other location answers, and changes nothing. It promises no move without loss beside what blocks
 // one; an older program, which does not know the question, blocks nothing.
 func TestR19PlanAsksTheOtherLocation(t *testing.T) {
-	refusal, link := http.StatusServiceUnavailable, admin.Link{}
+	refusal, link, said := http.StatusServiceUnavailable, admin.Link{}, "south does not answer"
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(admin.Status{Version: admin.StatusVersion, Link: link})
@@ -116,7 +116,7 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 			t.Errorf("not a dry run: %+v %v", in, err)
 		}
 		w.WriteHeader(refusal)
-		_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{Code: "ServerBusy", Message: "south does not answer"}})
+		_ = json.NewEncoder(w).Encode(admin.ErrorDocument{Error: admin.Error{Code: "ServerBusy", Message: said}})
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
@@ -132,6 +132,10 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 	require.Contains(t, out, "link       "+delays+"\nblocked    south does not answer\n", "in front of what follows from it")
 	require.Contains(t, errOut, "is blocked, nothing was changed: "+delays+"; south does not answer")
 	link = admin.Link{}
+	said = `could not plan a failover of account "pictures": south does not answer in time; nothing was changed: see antipodectl status`
+	_, out, errOut = ctl(srv.URL, "failover", "planned", "pictures")
+	require.Contains(t, out, "blocked    south does not answer in time: see antipodectl status\n", "once, and without what the plan is of")
+	require.Contains(t, errOut, "is blocked, nothing was changed: south does not answer in time: see antipodectl status\n")
 	_, out, _ = ctl(srv.URL, "account", "show", "pictures")
 	require.Contains(t, out, "failover: planned not possible now, unplanned possible", "as the plan says it")
 	refusal = http.StatusBadRequest

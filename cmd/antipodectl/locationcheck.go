@@ -36,7 +36,7 @@ func (t *tool) checkStreams(ctx context.Context, p *wholePlan) error {
 	case !errors.As(err, &refused):
 		return err
 	case refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusConflict:
-		p.Blocked = append(p.Blocked, check.OneLine(refused.Message)) // Else it is an older program, which does not check.
+		p.Blocked = append(p.Blocked, causeOf(refused)) // Else it is an older program, which does not check.
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 	}
 	if refused := (*admin.Error)(nil); p.unplanned && errors.As(err, &refused) && refused.Status == http.StatusConflict {
 		p.Unplanned = nil // Another one is under way: --yes is refused, too.
-		p.Blocked = append(p.Blocked, check.OneLine(refused.Message))
+		p.Blocked = append(p.Blocked, causeOf(refused))
 		return
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *wholeCheck) write(w io.Writer) {
 	case c.Unknown != "":
 		_, _ = fmt.Fprintf(w, "unplanned  which accounts would be refused is not known: %s\n", c.Unknown)
 	default:
-		_, _ = fmt.Fprintf(w, "unplanned  %d accounts would be refused\n", c.Refused)
+		_, _ = fmt.Fprintf(w, "unplanned  %s would be refused\n", check.Count(c.Refused, "account"))
 		writeRefused(w, c.Accounts, c.Refused)
 		if n := c.moving(); n > 0 {
 			_, _ = fmt.Fprintf(w, "unplanned  %s would not begin one: it is under way already%s\n", check.Count(n, "account"), phases(c.Moving))
@@ -104,7 +104,7 @@ func (c *wholeCheck) write(w io.Writer) {
 			_, _ = fmt.Fprintf(w, "unplanned  %s would stay: the other location knows of no copy\n", check.Count(c.Stay, "account"))
 		}
 		if c.Unchecked > 0 {
-			_, _ = fmt.Fprintf(w, "unplanned  of %d accounts it is not known: ranges do not answer\n", c.Unchecked)
+			_, _ = fmt.Fprintf(w, "unplanned  of %s it is not known: ranges do not answer\n", check.Count(c.Unchecked, "account"))
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (c *wholeCheck) refusal(from geo.Location) error {
 	if c == nil || c.Refused == 0 {
 		return nil
 	}
-	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%d accounts of %s would be refused, nothing was changed", c.Refused, from)}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s of %s would be refused, nothing was changed", check.Count(c.Refused, "account"), from)}
 }
 
 // writeRefused writes the first refused accounts, and how many there are beside them.
@@ -123,6 +123,6 @@ func writeRefused(w io.Writer, list []admin.RefusedFailover, all int) {
 		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, check.OneLine(r.Why))
 	}
 	if n := all - len(list); n > 0 {
-		_, _ = fmt.Fprintf(w, "refused    %d more accounts\n", n)
+		_, _ = fmt.Fprintf(w, "refused    %s\n", check.Count(n, "more account"))
 	}
 }

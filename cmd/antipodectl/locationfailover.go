@@ -155,7 +155,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		p.count(a)
 	}
 	if passed > passedOverMax {
-		p.PassedOver = append(p.PassedOver, fmt.Sprintf("%d more accounts with an operation under way", passed-passedOverMax))
+		p.PassedOver = append(p.PassedOver, fmt.Sprintf("%s with an operation under way", check.Count(passed-passedOverMax, "more account")))
 	}
 	if !unplanned && p.Accounts > 0 && len(p.Blocked) == 0 {
 		return p, t.checkStreams(ctx, &p)
@@ -173,9 +173,9 @@ func notRunning(l admin.Location) string {
 }
 
 func writeWholePlan(w io.Writer, p wholePlan) {
-	_, _ = fmt.Fprintf(w, "location   %s: %d accounts with a copy, %d without one, which stay\nmove       %s to %s\n", p.From, p.Accounts, p.Alone, p.From, p.To)
+	_, _ = fmt.Fprintf(w, "location   %s: %s with a copy; without one, and not moved: %d\nmove       %s to %s\n", p.From, check.Count(p.Accounts, "account"), p.Alone, p.From, p.To)
 	if p.BacklogRecords != nil {
-		_, _ = fmt.Fprintf(w, "on the way %d records, %s with payload\n", *p.BacklogRecords, size(uint64(max(0, *p.BacklogBytes))))
+		_, _ = fmt.Fprintf(w, "on the way %s, %s with payload\n", check.Count(*p.BacklogRecords, "record"), size(uint64(max(0, *p.BacklogBytes))))
 	} else {
 		_, _ = fmt.Fprintln(w, "on the way not known")
 	}
@@ -241,7 +241,7 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 	}
 	if now.Waiting > 0 {
 		why := cmp.Or(strings.ReplaceAll(now.Reason, "\n", "; "), "antipodectl events says why")
-		return &command.Error{Code: command.Failed, Err: fmt.Errorf("%d accounts are still at %s: %s", now.Waiting, now.From, why)}
+		return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s %s still at %s: %s", check.Count(now.Waiting, "account"), check.Are(now.Waiting), now.From, why)}
 	}
 	return nil
 }

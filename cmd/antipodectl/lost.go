@@ -213,7 +213,7 @@ fork found export does.`,
 		RunE: answer(t, func(ctx context.Context, args []string) (lostExported, error) {
 			return t.exportLost(ctx, geo.Account(args[0]), at, folder)
 		}, func(w io.Writer, e lostExported) {
-			_, _ = fmt.Fprintf(w, "%d changes, %d rows and %s of payload are in %s\n", e.Changes, e.Found.Rows, size(e.Found.Payload), e.Folder)
+			_, _ = fmt.Fprintf(w, "%s, %s and %s of payload are in %s\n", check.Count(e.Changes, "change"), check.Count(e.Found.Rows, "row"), size(e.Found.Payload), e.Folder)
 		}),
 	}
 	c.Flags().StringVar(&folder, "to", "", "folder that is made, and must not exist")

@@ -74,7 +74,7 @@ func TestR22LostIsReported(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "lost")
 	code, out, errOut = ctl(srv.URL, "lost", "export", "pictures", "--to", folder)
 	require.Equal(t, command.Done, code, errOut)
-	require.Equal(t, "2 changes, 1 rows and 0 B of payload are in "+folder+"\n", out)
+	require.Equal(t, "2 changes, 1 row and 0 B of payload are in "+folder+"\n", out)
 	b, err := os.ReadFile(filepath.Join(folder, "changes.json"))
 	require.NoError(t, err)
 	var r lostReport

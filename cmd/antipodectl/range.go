@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -87,7 +88,7 @@ func (t *tool) rangeNamed(ctx context.Context, at geo.Location, name string) (ge
 		}
 	}
 	if len(found) != 1 {
-		return 0, command.Wrong(fmt.Errorf("%s has %d ranges of service %s: give the number of one, antipodectl status --all shows them", at, len(found), name))
+		return 0, command.Wrong(fmt.Errorf("%s has %s of service %s: give the number of one, antipodectl status --all shows them", at, check.Count(len(found), "range"), name))
 	}
 	return found[0], nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -147,8 +148,8 @@ func writeAlone(w io.Writer, r rebuilt, at geo.Location) {
 		if a.AtLeast {
 			least = "at least "
 		}
-		_, _ = fmt.Fprintf(w, "%s%d rows (%s, and %s of payload) of the copy at %s are not at the primary, or not with that value; the newest change there is of %s\n",
-			least, a.Rows, size(a.Bytes), size(a.PayloadBytes), at, instantOrUnknown(a.Newest))
+		_, _ = fmt.Fprintf(w, "%s%s (%s, and %s of payload) of the copy at %s %s not at the primary, or not with that value; the newest change there is of %s\n",
+			least, check.Count(a.Rows, "row"), size(a.Bytes), size(a.PayloadBytes), at, check.Are(a.Rows), instantOrUnknown(a.Newest))
 		if a.AtLeast {
 			_, _ = fmt.Fprintf(w, "not all is compared: %s\n", a.Reason)
 		}

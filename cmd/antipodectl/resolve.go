@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/geo"
 )
@@ -115,7 +116,7 @@ func (r *refusals) err() error {
 	var all []error
 	for i, err := range r.first {
 		if n := r.more[r.keys[i]]; n > 0 {
-			err = fmt.Errorf("%w (and %d more streams)", err, n)
+			err = fmt.Errorf("%w (and %s)", err, check.Count(n, "more stream"))
 		}
 		all = append(all, err)
 	}

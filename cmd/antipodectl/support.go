@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/client/command"
 	"antipode/internal/clock"
 )
@@ -81,7 +82,7 @@ It needs the admin token. Each part has 4 MiB at most. Progress goes to stderr.`
 }
 
 func writeManifest(w io.Writer, m manifest) {
-	_, _ = fmt.Fprintf(w, "%d parts are in %s\n", len(m.Parts), m.File)
+	_, _ = fmt.Fprintf(w, "%s %s in %s\n", check.Count(len(m.Parts), "part"), check.Are(len(m.Parts)), m.File)
 	for _, miss := range m.Missing {
 		_, _ = fmt.Fprintf(w, "missing: %s: %s\n", miss.What, miss.Error)
 	}

@@ -180,7 +180,7 @@ func rangeRow(location string, r admin.Range) []string {
 			fmt.Sprintf("%s of %d", unknown, r.ConfiguredReplicas), unknown, unknown,
 		}
 	}
-	oldest, backlog := "-", fmt.Sprintf("%d records, %s", v.BacklogRecords, size(uint64(max(0, v.BacklogBytes))))
+	oldest, backlog := "-", fmt.Sprintf("%s, %s", check.Count(v.BacklogRecords, "record"), size(uint64(max(0, v.BacklogBytes))))
 	if v.BacklogRecords > 0 {
 		oldest = span(v.BacklogAgeSeconds)
 	}

@@ -131,7 +131,7 @@ func verifyProgress(v admin.Verify) string {
 
 // repaired words what a repair has done so far.
 func repaired(r *admin.VerifyRepair) string {
-	s := fmt.Sprintf("%d rows set, %d deleted, %s sent", r.Set, r.Deleted, size(r.Bytes))
+	s := fmt.Sprintf("%s set, %d deleted, %s sent", check.Count(r.Set, "row"), r.Deleted, size(r.Bytes))
 	if r.Gone > 0 {
 		s += fmt.Sprintf(", %d deleted meanwhile with their containers", r.Gone)
 	}
@@ -191,7 +191,7 @@ func notCompared(of []admin.VerifiedRange) (lines []string) {
 	for _, kind := range order {
 		line := "not compared: "
 		if c := by[kind]; c.lanes > 1 {
-			line += fmt.Sprintf("%d lanes (%s), such as ", c.lanes, strings.Join(c.services, ", "))
+			line += fmt.Sprintf("%s (%s), such as ", check.Count(c.lanes, "lane"), strings.Join(c.services, ", "))
 		}
 		lines = append(lines, line+by[kind].first)
 	}
@@ -232,16 +232,16 @@ func outcome(v admin.Verify) string {
 	case admin.VerifyEqual:
 		return "equal"
 	case admin.VerifyRepaired:
-		return fmt.Sprintf("equal again: %d differences were repaired", v.DifferencesTotal)
+		return fmt.Sprintf("equal again: %s repaired", check.Count(v.DifferencesTotal, "difference"))
 	case admin.VerifyDifferent:
 		if v.Repaired != nil && v.Repaired.Remaining < v.DifferencesTotal {
-			return fmt.Sprintf("different: %d differences were found, %d remain", v.DifferencesTotal, v.Repaired.Remaining)
+			return fmt.Sprintf("different: %s found, of which %d left", check.Count(v.DifferencesTotal, "difference"), v.Repaired.Remaining)
 		}
 		least := ""
 		if v.AtLeast {
 			least = "at least "
 		}
-		return fmt.Sprintf("different: %s%d differences, %d listed", least, v.DifferencesTotal, len(v.Differences))
+		return fmt.Sprintf("different: %s%s, %d listed", least, check.Count(v.DifferencesTotal, "difference"), len(v.Differences))
 	}
 	return "nothing that was compared differs, but not everything was compared"
 }

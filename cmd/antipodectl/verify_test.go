@@ -93,15 +93,15 @@ func TestVerifyRepair(t *testing.T) {
 	code, out, _ := run("--repair", "--payload", "--repair-rate", "77")
 	require.Zero(t, code)
 	require.Equal(t, []admin.VerifyQuery{{Payload: true, Repair: true, RepairBytesPerSecond: 77}}, asked)
-	require.Contains(t, out, "result   equal again: 2 differences were repaired\n")
-	require.Contains(t, out, "repaired 1 rows set, 2 deleted, 5.0 MiB sent, 3 deleted meanwhile with their containers, 4 not repaired\n")
+	require.Contains(t, out, "result   equal again: 2 differences repaired\n")
+	require.Contains(t, out, "repaired 1 row set, 2 deleted, 5.0 MiB sent, 3 deleted meanwhile with their containers, 4 not repaired\n")
 	require.Regexp(t, `(?m)^different +blob +photos .* set$`, out)
 	require.Regexp(t, `(?m)^payload missing .* not repaired: damaged$`, out)
 
 	doc.Outcome, doc.Repaired.Remaining = admin.VerifyDifferent, 1
 	code, out, _ = run("--repair")
 	require.Equal(t, command.Failed, code)
-	require.Contains(t, out, "result   different: 2 differences were found, 1 remain\n")
+	require.Contains(t, out, "result   different: 2 differences found, of which 1 left\n")
 
 	asked = nil
 	_, _, _ = run("--repair", "--dry-run")

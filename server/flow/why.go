@@ -374,7 +374,7 @@ func (e ends) rangeCause(r wire.RangeFlow, threshold time.Duration) wire.Cause {
 		case there.Source.Full:
 			return unsent("the stream is full: the secondary does not take what it holds, or closed it since a disk there is nearly full (antipodectl status)")
 		case records > 0:
-			return unsent(fmt.Sprintf("%d records of the account are in the outbox", records))
+			return unsent(fmt.Sprintf("records of the account are in the outbox: %d", records))
 		}
 	}
 	if to.ContactSeconds == nil || *to.ContactSeconds > threshold.Seconds() {

@@ -211,7 +211,7 @@ func (g *Gateway) Drain() (left []string) {
 	g.draining.Store(true)
 	_ = clock.Wait(ctx, d.Notice.Duration()) // It is shorter than the time.
 	if n := g.server.Drain(ctx); n > 0 {
-		left = append(left, fmt.Sprintf("%d requests had not ended, and are broken off: their outcome is unknown to their clients", n))
+		left = append(left, fmt.Sprintf("requests had not ended and are broken off, with an outcome that is unknown to their clients: %d", n))
 	}
 	return left
 }

@@ -64,7 +64,7 @@ func (s *Server) Drain(ctx context.Context, notice time.Duration) (left []string
 	moved.Wait()
 	left = s.o.Location.notLed(here)
 	if n := f.Drain(ctx); n > 0 {
-		left = append(left, fmt.Sprintf("%d requests had not ended, and are broken off: their outcome is unknown to their clients", n))
+		left = append(left, fmt.Sprintf("requests had not ended and are broken off, with an outcome that is unknown to their clients: %d", n))
 	}
 	return left
 }

@@ -222,7 +222,7 @@ func (l *Location) settle(ctx context.Context, s *stamp.Stamp, of settlement, st
 		}
 	}
 	if last.Total > 0 || last.AtLeast || last.Compared+len(last.Uncompared) != len(stops) {
-		return changed, fmt.Errorf("%d rows differ still", last.Total)
+		return changed, fmt.Errorf("rows differ still: %d", last.Total)
 	}
 	if len(last.Uncompared) > 0 {
 		return changed, fmt.Errorf("lane %d is not compared: %s", last.Uncompared[0].Lane, last.Uncompared[0].Reason)
