@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -30,25 +31,40 @@ func columnsOf(out any) int {
 	return int(size.Col)
 }
 
-// wrapped breaks a line at words where it is wider than a terminal, which would break it within one. Rows of tables stay, whose
-// columns would be torn apart, and indented lines, which are commands to copy.
+// wrapped breaks a line at words where it is wider than a terminal, which would break it within one, and the row of a table
+// between its columns. Indented lines stay, which are commands to copy, but for what to do next.
 func wrapped(line string, columns int) string {
-	if columns < columnsLeast || utf8.RuneCountInString(line) <= columns || strings.HasPrefix(line, " ") {
+	if columns < columnsLeast || utf8.RuneCountInString(line) <= columns {
 		return line
+	}
+	if strings.HasPrefix(line, " ") {
+		head, rest, is := strings.Cut(line, nextLabel)
+		if !is || strings.TrimLeft(head, " ") != "" {
+			return line
+		}
+		return atWords(head+nextLabel, rest, columns, len(head)+len(nextLabel))
 	}
 	_, rest, labelled := strings.Cut(line, "  ")
 	rest = strings.TrimLeft(rest, " ")
 	indent := utf8.RuneCountInString(line[:len(line)-len(rest)])
 	switch {
 	case !labelled:
-		rest, indent = line, proseIndent
+		return atWords("", line, columns, proseIndent)
 	case strings.Contains(rest, "  ") || indent > labelMost:
-		return line
+		return atCells(line, columns)
 	}
+	return atWords(line[:len(line)-len(rest)], rest, columns, indent)
+}
+
+// nextLabel begins an indented line that is what to do next.
+const nextLabel = "next: "
+
+// atWords writes the words of a text behind a head, on as many lines as it takes; the later ones are indented.
+func atWords(head, text string, columns, indent int) string {
 	var out strings.Builder
-	out.WriteString(line[:len(line)-len(rest)])
-	at := utf8.RuneCountInString(out.String())
-	for i, word := range strings.Split(rest, " ") {
+	out.WriteString(head)
+	at := utf8.RuneCountInString(head)
+	for i, word := range strings.Split(text, " ") {
 		width := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
@@ -63,4 +79,29 @@ func wrapped(line string, columns int) string {
 		at += width
 	}
 	return out.String()
+}
+
+// cell is what stands in one column of a row, with the blanks before it.
+var cell = regexp.MustCompile(` *(\S+(?: \S+)*)`)
+
+// atCells writes the row of a table on as many lines as it takes. It breaks between columns, and within one that is wider than a
+// line at words.
+func atCells(row string, columns int) string {
+	var lines []string
+	line := ""
+	for _, c := range cell.FindAllStringSubmatch(row, -1) {
+		if line != "" && utf8.RuneCountInString(line+c[0]) > columns {
+			lines = append(lines, line)
+			line = strings.Repeat(" ", proseIndent) + c[1]
+		} else {
+			line += c[0]
+		}
+		if utf8.RuneCountInString(line) > columns {
+			line = atWords("", line, columns, proseIndent)
+			if i := strings.LastIndex(line, "\n"); i >= 0 {
+				lines, line = append(lines, line[:i]), line[i+1:]
+			}
+		}
+	}
+	return strings.Join(append(lines, line), "\n")
 }

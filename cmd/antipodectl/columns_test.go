@@ -13,8 +13,8 @@ import (
 	"antipode/client/command"
 )
 
-// A line that is wider than the terminal goes on at a word, below its text. Rows of tables, commands to copy, and words that are
-// too long stay whole.
+// A line that is wider than the terminal goes on at a word, below its text, and the row of a table between two columns. Commands
+// to copy, and words that are too long, stay whole.
 func TestLinesAreWrappedAtWords(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"all is well", "all is well"},
@@ -25,7 +25,15 @@ func TestLinesAreWrappedAtWords(t *testing.T) {
 			"blocked    south does not answer: the\n           link is cut; nothing was\n           changed",
 		},
 		{"see http://127.0.0.1:10080/" + strings.Repeat("x", 40) + " for it", "see\n  http://127.0.0.1:10080/" + strings.Repeat("x", 40) + "\n  for it"},
-		{"ACCOUNT   PRIMARY         SERVICE  STATUS  LAG", "ACCOUNT   PRIMARY         SERVICE  STATUS  LAG"},
+		{"ACCOUNT   PRIMARY         SERVICE  STATUS  LAG", "ACCOUNT   PRIMARY         SERVICE\n  STATUS  LAG"},
+		{
+			"pictures/1@southcentralus/r4/l17 (stopped: the secondary has lost changes)  table    2026-11-21T15:04:02.500Z  2.500s",
+			"pictures/1@southcentralus/r4/l17\n  (stopped: the secondary has lost\n  changes)  table\n  2026-11-21T15:04:02.500Z  2.500s",
+		},
+		{
+			"          next: start the witness; if north is off: antipodectl failover unplanned pictures",
+			"          next: start the witness; if\n                north is off:\n                antipodectl failover\n                unplanned pictures",
+		},
 		{"          antipodectl failover planned pictures --yes", "          antipodectl failover planned pictures --yes"},
 		{"größe      " + strings.Repeat("ä ", 14) + "ä", "größe      " + strings.Repeat("ä ", 14) + "ä"},
 	} {
@@ -50,6 +58,9 @@ func TestTerminalsGetWrappedLines(t *testing.T) {
 	tl.complain(errors.New("a failover of location north is blocked, nothing was changed"))
 	require.Equal(t, 1, strings.Count(errOut.String(), "\n"))
 
+	for _, line := range strings.Split(string(tl.paint("CRITICAL  the witness is dead\n          next: "+strings.Repeat("start it ", 20))), "\n") {
+		require.LessOrEqual(t, len(strings.TrimRight(line, " ")), 60, line) // With the colour.
+	}
 	srv := httptest.NewServer(port(t).Config.Handler)
 	defer srv.Close()
 	code, out, _ := ctl(srv.URL, "failover", "plan", "--location", "northcentralus")
