@@ -65,7 +65,7 @@ func TestTerminalsGetWrappedLines(t *testing.T) {
 	defer srv.Close()
 	code, out, _ := ctl(srv.URL, "failover", "plan", "--location", "northcentralus")
 	require.Equal(t, command.Done, code)
-	require.Contains(t, out, "location   northcentralus: 1 account with a copy; without one, and not moved: 0\n", "no terminal")
+	require.Contains(t, out, "location   northcentralus: 1 account with a copy, 0 without (not moved)\n", "no terminal")
 }
 
 // The width is the terminal's. A device that is no terminal, and what is no file, has none.

@@ -89,14 +89,14 @@ func (c *wholeCheck) moving() (n int) {
 }
 
 // write writes what an unplanned failover would refuse.
-func (c *wholeCheck) write(w io.Writer) {
+func (c *wholeCheck) write(w io.Writer, causes int) {
 	switch {
 	case c == nil:
 	case c.Unknown != "":
 		_, _ = fmt.Fprintf(w, "unplanned  which accounts would be refused is not known: %s\n", c.Unknown)
 	default:
 		_, _ = fmt.Fprintf(w, "unplanned  %s would be refused\n", check.Count(c.Refused, "account"))
-		writeRefused(w, c.Accounts, c.Refused)
+		writeRefused(w, c.Accounts, c.Refused, causes)
 		if n := c.moving(); n > 0 {
 			_, _ = fmt.Fprintf(w, "unplanned  %s would not begin one: it is under way already%s\n", check.Count(n, "account"), phases(c.Moving))
 		}
@@ -117,12 +117,7 @@ func (c *wholeCheck) refusal(from geo.Location) error {
 	return &command.Error{Code: command.Failed, Err: fmt.Errorf("%s of %s would be refused, nothing was changed", check.Count(c.Refused, "account"), from)}
 }
 
-// writeRefused writes the first refused accounts, and how many there are beside them.
-func writeRefused(w io.Writer, list []admin.RefusedFailover, all int) {
-	for _, r := range list {
-		_, _ = fmt.Fprintf(w, "refused    account %s: %s\n", r.Account, check.OneLine(r.Why))
-	}
-	if n := all - len(list); n > 0 {
-		_, _ = fmt.Fprintf(w, "refused    %s\n", check.Count(n, "more account"))
-	}
+// writeRefused writes why accounts are refused: the location lists the first of them, and counts all.
+func writeRefused(w io.Writer, list []admin.RefusedFailover, all, causes int) {
+	writeCauses(w, "refused", list, all, causes, "")
 }

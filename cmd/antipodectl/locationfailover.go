@@ -73,6 +73,8 @@ type wholePlan struct {
 	Witness string `json:"witness,omitempty"`
 	// Link: see failoverPlan.
 	Link string `json:"link,omitempty"`
+	// passed are all that are passed over.
+	passed []admin.RefusedFailover
 	// unseen is that the port which answers does not show From: whether that serves is not known.
 	unseen string
 	// witness is what the plan has of the witness beside that.
@@ -137,7 +139,6 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	for _, svc := range geo.Services {
 		p.Services = append(p.Services, wholeService{Service: svc.String()})
 	}
-	passed := 0
 	for _, a := range s.Accounts {
 		switch {
 		case a.Primary != p.From:
@@ -148,48 +149,58 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		}
 		p.Accounts++
 		if a.Operation != "" && !unplanned { // Of an unplanned one the other location says it: see checkWhole.
-			if passed++; passed <= passedOverMax {
-				p.PassedOver = append(p.PassedOver, fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation))
-			}
+			p.passed = append(p.passed, passes(a.Name, a.Operation))
 		}
 		p.count(a)
 	}
-	if passed > passedOverMax {
-		p.PassedOver = append(p.PassedOver, fmt.Sprintf("%s with an operation under way", check.Count(passed-passedOverMax, "more account")))
-	}
+	p.PassedOver = passedBy(p.passed)
 	if !unplanned && p.Accounts > 0 && len(p.Blocked) == 0 {
 		return p, t.checkStreams(ctx, &p)
 	}
 	return p, nil
 }
 
+// beginning is what --yes does where nothing blocks it.
+func (p wholePlan) beginning() string {
+	if p.Unplanned != nil && p.Accounts > 0 && p.Unplanned.Refused >= p.Accounts {
+		return "nothing was changed, and with --yes no account begins to move"
+	}
+	return nothingChanged
+}
+
 // notRunning is that a location does not run, and what to do where nobody stopped it.
 func notRunning(l admin.Location) string {
 	line := fmt.Sprintf("location %s is %s", l.Name, l.State)
 	if l.State == admin.Unreachable {
-		line += ": see that its processes run and answer: " + targetDown
+		line += ": " + targetDown
 	}
 	return line
 }
 
+// planEnds is how many rows of a screen follow a plan: that nothing was changed, and the error.
+const planEnds = 3
+
+// writeWholePlan writes as many causes as fit a screen, at least one.
 func writeWholePlan(w io.Writer, p wholePlan) {
-	_, _ = fmt.Fprintf(w, "location   %s: %s with a copy; without one, and not moved: %d\nmove       %s to %s\n", p.From, check.Count(p.Accounts, "account"), p.Alone, p.From, p.To)
+	text := ""
+	for most := causesMost; most > 0 && (text == "" || rowsOfScreen(text) > screenRows-planEnds); most-- {
+		var b strings.Builder
+		p.write(&b, most)
+		text = b.String()
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+func (p wholePlan) write(w io.Writer, causes int) {
+	_, _ = fmt.Fprintf(w, "location   %s: %s with a copy, %d without (not moved)\nmove       %s to %s\n", p.From, check.Count(p.Accounts, "account"), p.Alone, p.From, p.To)
 	if p.BacklogRecords != nil {
 		_, _ = fmt.Fprintf(w, "on the way %s, %s with payload\n", check.Count(*p.BacklogRecords, "record"), size(uint64(max(0, *p.BacklogBytes))))
 	} else {
 		_, _ = fmt.Fprintln(w, "on the way not known")
 	}
-	for _, s := range p.Services {
-		oldest := "not known"
-		if !s.Oldest.IsZero() {
-			oldest = s.Oldest.UTC().Format(lossTime)
-		}
-		_, _ = fmt.Fprintf(w, "%-10s %d live, %d not, %d not known; oldest Last Sync Time %s\n", s.Service, s.Live, s.NotLive, s.Unknown, oldest)
-	}
-	for _, b := range p.PassedOver {
-		_, _ = fmt.Fprintf(w, "passed by  %s\n", b)
-	}
-	p.Unplanned.write(w)
+	writeServices(w, p.Services)
+	writeCauses(w, "passed by", p.passed, len(p.passed), causes, ": antipodectl account list")
+	p.Unplanned.write(w, causes)
 	writeDelayed(w, p.Link)
 	writeBlocked(w, p.Blocked)
 	p.witness.write(w)
@@ -217,7 +228,7 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 		}
 		err := t.print(plan, func(w io.Writer) {
 			writeWholePlan(w, plan)
-			writeUnchanged(w, plan.Blocked, nothingChanged)
+			writeUnchanged(w, plan.Blocked, plan.beginning())
 		})
 		return errors.Join(err, plan.refusal(), plan.Unplanned.refusal(plan.From))
 	}

@@ -129,7 +129,7 @@ func writeWhole(w io.Writer, f wholeState) {
 	if f.Witness != "" {
 		_, _ = fmt.Fprintf(w, "witness    %s\nnext       %s\n", f.Witness, f.next)
 	}
-	writeRefused(w, f.RefusedAccounts, f.Refused)
+	writeRefused(w, f.RefusedAccounts, f.Refused, causesMost)
 }
 
 // findWhole returns the failover of a location that is under way, or was last, and where.

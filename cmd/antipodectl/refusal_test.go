@@ -144,7 +144,7 @@ func TestWholePlanNamesTheOtherFailover(t *testing.T) {
 	require.Contains(t, plan("plan"), "blocked    location northcentralus leads no range\n"+unplanned)
 	require.NotContains(t, plan("unplanned"), planned)
 	s.Locations[0].State = admin.Unreachable
-	require.Contains(t, plan("plan"), "blocked    location northcentralus is unreachable: see that its processes run and answer: docs/runbooks/target-down.md\n"+unplanned)
+	require.Contains(t, plan("plan"), "blocked    location northcentralus is unreachable: docs/runbooks/target-down.md\n"+unplanned)
 	s.Accounts = nil
 	require.NotContains(t, plan("plan"), unplanned)
 }
