@@ -361,7 +361,7 @@ func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan
 		case now.Primary == plan.To && now.FailoverPhase == "":
 			return now, nil
 		case now.Primary == plan.From && now.FailoverPhase == "" && ended == failoverEnded:
-			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before: antipodectl events says why", name, now.Primary)
+			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before: %s", name, now.Primary, t.whyEnded(ctx, now.Account, now.Primary))
 		case t.mono()-since > failoverWaitMax:
 			return now, fmt.Errorf("the failover of %s goes on: account show says how far it is", name)
 		}

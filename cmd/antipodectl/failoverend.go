@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,4 +131,34 @@ func stillEnding(a admin.AccountInfo) string {
 		return fmt.Sprintf(": whether %s has taken it is not known", a.Secondary)
 	}
 	return ", in the phase " + a.FailoverPhase
+}
+
+// kindBegun and kindEnded are the kinds of the events with which a failover of an account begins, and ends without effect.
+const (
+	kindBegun = "failover-begun"
+	kindEnded = "failover-ended"
+)
+
+// whyEnded is why the failover of an account ended without effect, with the command that shows more: the record of the account has
+// forgotten it, and an event of the location that carried it out has it.
+func (t *tool) whyEnded(ctx context.Context, a admin.Account, at geo.Location) string {
+	const more = "antipodectl events"
+	list, err := t.client.Events(ctx)
+	if err != nil {
+		return "why is not known, as the events could not be read: " + more
+	}
+	for _, e := range list.Events { // The newest is the first.
+		if e.Account != a.Name || e.Location != at || e.Kind != kindBegun && e.Kind != kindEnded {
+			continue
+		}
+		why, of := strings.CutPrefix(e.Reason, fmt.Sprintf("%s to %s, epoch %s: ", a.Primary, a.Secondary, a.Epoch))
+		switch {
+		case e.Kind == kindBegun || !of:
+			return "why is not known here: " + more
+		case strings.Contains(why, "antipodectl "):
+			return check.OneLine(why)
+		}
+		return fmt.Sprintf("%s: antipodectl why %s", check.OneLine(why), a.Name)
+	}
+	return "why is not known here: " + more
 }

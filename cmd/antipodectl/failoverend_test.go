@@ -13,6 +13,7 @@ import (
 
 	"antipode/client/admin"
 	"antipode/client/command"
+	"antipode/geo"
 )
 
 // R19: the end of a failover is waited for, and the command says what came of it: it ended without effect, it came too late, or it
@@ -95,6 +96,49 @@ func TestR19EndOfALocationThatEnds(t *testing.T) {
 	code, out, errOut := ctlWithoutWaits(t, srv.URL, "failover end --location north")
 	require.Zero(t, code, errOut)
 	require.Contains(t, out, "ended      an operator ended it\n")
+}
+
+// A planned failover of an account that ends without effect says why, as that of a location does: the record of the account has
+// forgotten it, and the newest event of its primary has it, unless that is of an earlier one.
+func TestR19PlannedFailoverSaysWhyItEnded(t *testing.T) {
+	event := func(kind, why string) admin.Event {
+		return admin.Event{Kind: kind, Account: "pictures", Location: "north", Reason: "north to south, epoch 3@north" + why}
+	}
+	begun, ended := event(kindBegun, ": without the witness"), event(kindEnded, ": its time was over while 900 bytes were on their way to south")
+	other, earlier, there := ended, ended, ended
+	other.Account, other.Reason = "music", "north to south, epoch 3@north: of another account"
+	earlier.Reason = "north to south, epoch 1@north: of an earlier epoch"
+	there.Location = "south"
+	for want, events := range map[string][]admin.Event{
+		"its time was over while 900 bytes were on their way to south: antipodectl why pictures\n":                     {other, ended, begun},
+		"its time was over while the disk of south was full: antipodectl nodes\n":                                      {event(kindEnded, ": its time was over while the disk of south was full: antipodectl nodes"), begun},
+		"why is not known here: antipodectl events\n":                                                                  {begun, ended},
+		"it is at north as before: why is not known here: antipodectl events\n":                                        {earlier},
+		"the failover of pictures ended without effect: it is at north as before: why is not known here: antipodectl ": {there},
+	} {
+		mux := http.NewServeMux()
+		account := admin.AccountInfo{Account: admin.Account{
+			Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south", Epoch: admin.Epoch{Number: 3, Location: "north"},
+		}}
+		mux.HandleFunc("/v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(account) })
+		mux.HandleFunc("/v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(admin.Lag{}) })
+		mux.HandleFunc("/v1/accounts/pictures/update", func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode(admin.AccountUpdated{AccountInfo: account})
+		})
+		mux.HandleFunc("/v1/events", func(w http.ResponseWriter, _ *http.Request) {
+			_ = json.NewEncoder(w).Encode(admin.EventList{Events: events})
+		})
+		srv := httptest.NewServer(mux)
+		code, _, errOut := ctlWithoutWaits(t, srv.URL, "failover planned pictures --yes")
+		require.Equal(t, command.Failed, code)
+		require.Contains(t, errOut, want)
+		for i := range events { // An unplanned one is carried out by the secondary.
+			events[i].Location = map[geo.Location]geo.Location{"north": "south", "south": "north"}[events[i].Location]
+		}
+		_, _, errOut = ctlWithoutWaits(t, srv.URL, "failover unplanned pictures --yes")
+		require.Contains(t, errOut, want)
+		srv.Close()
+	}
 }
 
 // ctlWithoutWaits is ctl whose pauses take no time, but are on its clock.

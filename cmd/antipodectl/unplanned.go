@@ -142,14 +142,17 @@ func (t *tool) promote(ctx context.Context, name geo.Account, f admin.Failover) 
 		}
 		if now.FailoverPhase == admin.FailoverThawing || now.FailoverPhase == admin.FailoverWithdrawing {
 			if _, why, ok := strings.Cut(now.Operation, ": "); ok {
-				ended = ": " + why
+				ended = why
 			}
 		}
 		switch {
 		case now.Primary == f.To:
 			return now, nil
 		case now.FailoverPhase == "" || now.FailoverPhase == admin.FailoverWithdrawing:
-			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before%s", name, now.Primary, ended)
+			if ended == "" { // No look met its end.
+				ended = t.whyEnded(ctx, now.Account, f.To)
+			}
+			return now, fmt.Errorf("the failover of %s ended without effect: it is at %s as before: %s", name, now.Primary, ended)
 		case t.mono()-since > failoverWaitMax:
 			return now, fmt.Errorf("the failover of %s goes on: failover unplanned --dry-run says how far it is", name)
 		}
