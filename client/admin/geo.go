@@ -21,10 +21,12 @@ type GeoReplication struct {
 	Stats               *GeoReplicationStats `json:"geo_replication_stats,omitempty"`
 }
 
-// The statuses of a location, of an account: whether it answers the port that was asked.
+// The statuses of a location, of an account: whether it answers the port that was asked. LocationUnknown is of antipodectl, for
+// one that the port does not ask.
 const (
 	LocationAvailable   = "available"
 	LocationUnavailable = "unavailable"
+	LocationUnknown     = "unknown"
 )
 
 // GeoReplicationStats are the statistics of the geo-replication of an account.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -138,12 +139,10 @@ func underWay(a admin.Account) string {
 type shown struct {
 	admin.AccountInfo
 	ConnectionString string `json:"connection_string"`
-	// Geo is absent where the server does not answer it.
+	// Geo is absent where the server does not answer it. The status of a location that the port does not ask is admin.LocationUnknown.
 	Geo *admin.GeoReplication `json:"geo,omitempty"`
 	// WritesRefused is why the primary, which answers, refuses writes; empty where it is not known to.
 	WritesRefused string `json:"writes_refused,omitempty"`
-	// NotShown are the locations that the port which answers does not ask: what Geo has of them is not known.
-	NotShown []geo.Location `json:"not_shown,omitempty"`
 }
 
 func (t *tool) accountShow() *cobra.Command {
@@ -160,28 +159,52 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 			if err != nil {
 				return shown{}, err
 			}
-			s, unasked := t.client.Status(ctx)
-			if unasked == nil {
-				waitsOf(s, &a.Account)
-			}
 			k, err := t.client.Keys(ctx, a.Name)
 			out := shown{AccountInfo: a, ConnectionString: admin.ConnectionString(a, k)}
-			if unasked == nil {
-				out.WritesRefused = check.RefusesWrites(s, a.Name)
+			if err != nil {
+				return out, err
 			}
-			if g, err := t.client.GeoReplication(ctx, a.Name); err == nil {
-				out.Geo = &g
-				away := slices.Contains([]string{g.StatusOfPrimary, g.StatusOfSecondary}, admin.LocationUnavailable)
-				if g.Stats != nil && away && unasked == nil { // Else each of them is as the port has it.
-					out.NotShown = check.NotShown(s)
-				}
-				if s := g.Stats; s != nil && s.CanPlannedFailover { // Both locations answer, and a plan knows more.
-					plan, err := t.planFailover(ctx, a.Name)
-					s.CanPlannedFailover = err == nil && len(plan.Blocked) == 0
-				}
-			}
-			return out, err
+			t.addReplication(ctx, &out)
+			return out, nil
 		}, writeAccount),
+	}
+}
+
+// addReplication adds to an account what is known of its replication. What waits for a location that is paused, or for streams
+// that stand, is asked side by side.
+func (t *tool) addReplication(ctx context.Context, out *shown) {
+	var asked sync.WaitGroup
+	var s admin.Status
+	var g admin.GeoReplication
+	var unasked, none error
+	asked.Go(func() { s, unasked = t.client.Status(ctx) })
+	asked.Go(func() { g, none = t.client.GeoReplication(ctx, out.Name) })
+	asked.Wait()
+	if unasked == nil {
+		waitsOf(s, &out.Account)
+		out.WritesRefused = check.RefusesWrites(s, out.Name)
+	}
+	if none != nil {
+		return
+	}
+	if out.Geo = &g; g.Stats == nil {
+		return
+	}
+	if unasked == nil {
+		for _, hidden := range check.NotShown(s) {
+			hide(&g.StatusOfPrimary, g.Primary == hidden)
+			hide(&g.StatusOfSecondary, g.Secondary == hidden)
+		}
+	}
+	if g.Stats.CanPlannedFailover { // Both locations answer, and a plan knows more.
+		g.Stats.CanPlannedFailover = t.movable(ctx, out.AccountInfo, s, unasked)
+	}
+}
+
+// hide has a status of a location be unknown, which the port that answers takes for unavailable since it does not ask it.
+func hide(status *string, hidden bool) {
+	if hidden && *status == admin.LocationUnavailable {
+		*status = admin.LocationUnknown
 	}
 }
 
@@ -197,7 +220,7 @@ func writeAccount(w io.Writer, a shown) {
 		_, _ = fmt.Fprintf(w, "without a primary: %s\n", a.WithoutPrimary)
 	}
 	if a.Geo != nil {
-		writeGeo(w, *a.Geo, a.NotShown)
+		writeGeo(w, *a.Geo)
 	}
 	if a.WritesRefused != "" {
 		_, _ = fmt.Fprintf(w, "writes: %s\n", a.WritesRefused)
@@ -273,10 +296,10 @@ func (t *tool) accountKeys() *cobra.Command {
 	}
 }
 
-// writeGeo writes the geo-replication of an account. hidden are the locations that were not asked.
-func writeGeo(w io.Writer, g admin.GeoReplication, hidden []geo.Location) {
+// writeGeo writes the geo-replication of an account.
+func writeGeo(w io.Writer, g admin.GeoReplication) {
 	status := func(l geo.Location, shown string) string {
-		if slices.Contains(hidden, l) {
+		if shown == admin.LocationUnknown {
 			return "not known: " + unseen(l)
 		}
 		return shown
@@ -295,7 +318,7 @@ func writeGeo(w io.Writer, g admin.GeoReplication, hidden []geo.Location) {
 	}
 	can := map[bool]string{true: "possible", false: "not possible now"}
 	_, _ = fmt.Fprintf(w, "status of the secondary: %s, replication %s, last sync time %s\n", status(g.Secondary, g.StatusOfSecondary), s.Status, last)
-	if len(hidden) > 0 {
+	if slices.Contains([]string{g.StatusOfPrimary, g.StatusOfSecondary}, admin.LocationUnknown) {
 		return // Which failover is possible goes by both.
 	}
 	_, _ = fmt.Fprintf(w, "failover: planned %s, unplanned %s; then %s\n", can[s.CanPlannedFailover], can[s.CanFailover], s.PostFailoverRedundancy)
