@@ -48,24 +48,16 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 // location that did not answer.
 func TestPlanAsksSideBySide(t *testing.T) {
 	status, lag := make(chan struct{}), make(chan struct{})
-	meet := func(mine, other chan struct{}) {
-		close(mine)
-		select {
-		case <-other:
-		case <-time.After(5 * time.Second):
-			t.Error("one was asked after the other")
-		}
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/accounts/pictures", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(admin.Account{Name: "pictures", Redundancy: "GRS", Primary: "north", Secondary: "south"})
 	})
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		meet(status, lag)
+		meet(t, status, lag)
 		_ = json.NewEncoder(w).Encode(admin.Status{Version: admin.StatusVersion})
 	})
 	mux.HandleFunc("GET /v1/accounts/pictures/lag", func(w http.ResponseWriter, _ *http.Request) {
-		meet(lag, status)
+		meet(t, lag, status)
 		_ = json.NewEncoder(w).Encode(admin.Lag{Silent: []admin.SilentLocation{{Location: "south", Reason: "no answer in time"}}})
 	})
 	mux.HandleFunc("POST /v1/accounts/pictures/update", func(http.ResponseWriter, *http.Request) { t.Error("it would wait for south again") })
@@ -73,6 +65,17 @@ func TestPlanAsksSideBySide(t *testing.T) {
 	defer srv.Close()
 	_, out, _ := ctl(srv.URL, "failover", "planned", "pictures", "--dry-run")
 	require.Contains(t, out, "blocked    south does not answer: no answer in time; see that its processes run and answer: docs/runbooks/target-down.md\n")
+}
+
+// meet holds an answer back until another one is asked for, too.
+func meet(t *testing.T, mine, other chan struct{}) {
+	t.Helper()
+	close(mine)
+	select {
+	case <-other:
+	case <-time.After(5 * time.Second):
+		t.Error("one was asked after the other")
+	}
 }
 
 // The port of a process that is paused is named, with what to do.

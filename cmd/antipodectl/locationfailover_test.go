@@ -87,3 +87,23 @@ func TestR19LocationFailoverAsksWhetherStreamsMove(t *testing.T) {
 	require.Contains(t, out, "ended      249 accounts, such as a: it stood: antipodectl why a\nended      account b: it is full: antipodectl account show b\n")
 	require.Contains(t, errOut, "antipodectl: 250 accounts are still at north: 249 accounts, such as a: it stood: antipodectl why a; account b: it is full: ")
 }
+
+// A location that the status shows as unreachable is not asked for its failover: the status has waited for it. It is named where no
+// other one knows of the failover.
+func TestShowAsksNoLocationThatIsSilent(t *testing.T) {
+	south := admin.LocationFailover{From: "north", To: "south", Phase: admin.LocationOver, Moving: map[string]int{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(admin.Status{Locations: []admin.Location{{Name: "north", State: admin.Unreachable}, {Name: "south", State: admin.Running}}})
+	})
+	mux.HandleFunc("GET /v1/locations/south/failover", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(south) })
+	mux.HandleFunc("GET /v1/locations/north/failover", func(http.ResponseWriter, *http.Request) { t.Error("it would wait for north again") })
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	_, out, errOut := ctl(srv.URL, "failover", "show", "--location", "north")
+	require.Contains(t, out, "location   north to south", errOut)
+	south.From = ""
+	code, _, errOut := ctl(srv.URL, "failover", "show", "--location", "north")
+	require.Equal(t, command.Failed, code)
+	require.Equal(t, "antipodectl: north does not answer: whether it knows of a failover of location north is not known: docs/runbooks/target-down.md\n", errOut)
+}

@@ -143,6 +143,10 @@ func (t *tool) findWhole(ctx context.Context, f wholeFlags) (at geo.Location, fo
 	}
 	var silent error
 	for _, l := range s.Locations {
+		if l.State == admin.Unreachable { // The status has waited for it.
+			silent = fmt.Errorf("%s does not answer: whether it knows of a failover of location %s is not known: %s", l.Name, f.from, targetDown)
+			continue
+		}
 		now, err := t.client.LocationFailover(ctx, l.Name)
 		if err != nil {
 			silent = err

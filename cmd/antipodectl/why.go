@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,12 +48,19 @@ progress of the last seconds, and is left out while that is not measured.`,
 			if cmd.Flags().Changed("threshold") && threshold <= 0 {
 				return command.Wrong(errors.New("--threshold is a time above zero"))
 			}
+			var asked sync.WaitGroup // Side by side: both wait for a location that is paused.
+			var s admin.Status
+			var unasked error
+			if t.output != "json" {
+				asked.Go(func() { s, unasked = t.client.Status(cmd.Context()) })
+			}
 			y, err := t.client.Why(cmd.Context(), geo.Account(args[0]), threshold)
+			asked.Wait()
 			if err != nil {
 				return err
 			}
 			return t.print(y, func(w io.Writer) {
-				if s, err := t.client.Status(cmd.Context()); err == nil { // What stops writes need not hold Last Sync Time back.
+				if unasked == nil { // What stops writes need not hold Last Sync Time back.
 					writeHealth(w, s)
 					writeUnderWayOf(w, s, y.Account)
 					if why := check.RefusesWrites(s, y.Account); why != "" {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -74,4 +77,28 @@ table  live
 link (blob, queue, table): calls to the primary fail (refused); at south
 stopped (blob): forked; antipodectl fork show pictures/1@north/r2/l0; lane 0 of range 2 (blob) at south; and 31 more: antipodectl lag pictures
 `, b.String())
+}
+
+// why asks for the status beside what holds Last Sync Time back, since both wait for a location that is paused; programs get no
+// status.
+func TestWhyAsksSideBySide(t *testing.T) {
+	for _, form := range []string{"text", "json"} {
+		status, why := make(chan struct{}), make(chan struct{})
+		mux := http.NewServeMux()
+		mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+			meet(t, status, why)
+			_ = json.NewEncoder(w).Encode(admin.Status{Version: admin.StatusVersion})
+		})
+		mux.HandleFunc("GET /v1/accounts/pictures/why", func(w http.ResponseWriter, _ *http.Request) {
+			if form == "text" {
+				meet(t, why, status)
+			}
+			_ = json.NewEncoder(w).Encode(admin.Why{Account: "pictures"})
+		})
+		srv := httptest.NewServer(mux)
+		code, out, errOut := ctl(srv.URL, "why", "pictures", "--output", form)
+		require.Zero(t, code, errOut)
+		require.Equal(t, form == "text", strings.Contains(out, "health   all is well\n"), out)
+		srv.Close()
+	}
 }
