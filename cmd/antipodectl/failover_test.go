@@ -39,7 +39,7 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 	require.Contains(t, out, "blob       in a state that is not known, how far is not known\n")
 	require.Contains(t, out, "queue      live, at least 7 records not there; what north has committed since it last answered is not known\n")
 	require.Contains(t, out, "table      live, what north has committed since it last answered is not known\n")
-	require.Contains(t, out, "blocked    north does not answer: refused; see that its processes run and answer: docs/runbooks/target-down.md\n")
+	require.Contains(t, out, "blocked    north does not answer: refused; see docs/runbooks/target-down.md\n")
 	require.Contains(t, out, "otherwise  antipodectl failover unplanned pictures shows what would be lost, if north is gone\n")
 	require.Equal(t, 1, strings.Count(out, "blocked "), "what follows from the silence is no cause")
 }
@@ -64,7 +64,7 @@ func TestPlanAsksSideBySide(t *testing.T) {
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	_, out, _ := ctl(srv.URL, "failover", "planned", "pictures", "--dry-run")
-	require.Contains(t, out, "blocked    south does not answer: no answer in time; see that its processes run and answer: docs/runbooks/target-down.md\n")
+	require.Contains(t, out, "blocked    south does not answer: no answer in time; see docs/runbooks/target-down.md\n")
 }
 
 // meet holds an answer back until another one is asked for, too.

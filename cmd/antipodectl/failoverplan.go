@@ -81,7 +81,7 @@ func planBy(a admin.AccountInfo, s admin.Status, unasked error, lag admin.Lag) f
 	}
 	for _, l := range lag.Silent {
 		out.gone = out.gone || l.Location == a.Primary
-		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s; see that its processes run and answer: %s", l.Location, check.OneLine(l.Reason), targetDown))
+		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s; see %s", l.Location, check.OneLine(l.Reason), targetDown))
 	}
 	for _, s := range lag.Streams {
 		if s.Stopped != "" {
