@@ -36,7 +36,7 @@ func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 	for i, a := range answers {
 		answered[i] = a.value
 	}
-	of := b.allRecords(ctx, answered)
+	of := b.allRecords(answered)
 	for i := range out {
 		if latest, is := b.withoutPrimary(ctx, of[out[i].Name]); is {
 			out[i] = b.info(latest)

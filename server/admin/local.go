@@ -22,10 +22,8 @@ const catalogWait = time.Second
 type Local struct {
 	Location part
 	Server   Server
-	// Set is whose catalogs are read: all locations of the process.
-	Set    catalogs
-	Clock  clock.Clock
-	Alarms *metrics.Alarms
+	Clock    clock.Clock
+	Alarms   *metrics.Alarms
 	// Process adds what the process knows of itself to a node that runs in it. Nil adds nothing.
 	Process func(*wire.Node)
 	// Warnings are shown in every status.
@@ -89,12 +87,6 @@ type Server interface {
 	Stop() error
 }
 
-// catalogs reads accounts: see location.Set.
-type catalogs interface {
-	Account(ctx context.Context, name geo.Account) (*catalog.Account, error)
-	Accounts(ctx context.Context) ([]*catalog.Account, error)
-}
-
 // Name implements Location.
 func (l *Local) Name() geo.Location { return l.Location.Location() }
 
@@ -117,7 +109,7 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 	s := Status{Location: d, Link: l.Location.Link()}
 	ctx, cancel := context.WithTimeout(ctx, catalogWait)
 	defer cancel()
-	list, err := l.Set.Accounts(ctx)
+	list, err := l.Location.Records(ctx)
 	if err != nil && l.Server.Running() {
 		s.Location.Warnings = append(s.Location.Warnings, fmt.Sprintf("the catalog does not answer at %s: accounts may be missing here", l.Location.Subject()))
 	}
@@ -145,21 +137,23 @@ func (l *Local) Readiness(ctx context.Context) wire.LocationReadiness {
 
 // Accounts implements Location.
 func (l *Local) Accounts(ctx context.Context) ([]wire.Account, error) {
-	list, err := l.Set.Accounts(ctx)
+	reading, cancel := context.WithTimeout(ctx, nodeWait)
+	defer cancel()
+	list, err := l.Location.Records(reading)
 	var out []wire.Account
 	for _, a := range list {
 		out = append(out, location.DescribeAccount(a))
 		l.Location.DescribeOperation(a, &out[len(out)-1])
 	}
-	ctx, cancel := context.WithTimeout(ctx, primaryWait)
-	defer cancel()
+	ctx, end := context.WithTimeout(ctx, primaryWait)
+	defer end()
 	l.Location.DescribePromotions(ctx, list, func(i int) *wire.Account { return &out[i] })
 	return out, err
 }
 
 // Account implements Location.
 func (l *Local) Account(ctx context.Context, name geo.Account) (wire.Account, error) {
-	a, err := l.Set.Account(ctx, name)
+	a, err := l.Location.Record(ctx, name)
 	out, err := describe(a, err)
 	if err == nil {
 		l.Location.DescribeOperation(a, &out)
@@ -179,7 +173,7 @@ func describe(a *catalog.Account, err error) (wire.Account, error) {
 
 // Keys implements Location.
 func (l *Local) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
-	a, err := l.Set.Account(ctx, name)
+	a, err := l.Location.Record(ctx, name)
 	if err != nil {
 		return wire.Keys{}, err
 	}

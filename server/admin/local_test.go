@@ -98,7 +98,7 @@ func (p *fakePart) note(what string, nodes ...geo.NodeID) error {
 	return p.fail
 }
 
-func (p *fakePart) Accounts(ctx context.Context) ([]*catalog.Account, error) {
+func (p *fakePart) Records(ctx context.Context) ([]*catalog.Account, error) {
 	if p.hangs {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -106,7 +106,7 @@ func (p *fakePart) Accounts(ctx context.Context) ([]*catalog.Account, error) {
 	return p.accounts, p.fail
 }
 
-func (p *fakePart) Account(_ context.Context, name geo.Account) (*catalog.Account, error) {
+func (p *fakePart) Record(_ context.Context, name geo.Account) (*catalog.Account, error) {
 	for _, a := range p.accounts {
 		if a.Name == name {
 			return a, nil
@@ -116,7 +116,7 @@ func (p *fakePart) Account(_ context.Context, name geo.Account) (*catalog.Accoun
 }
 
 func (p *fakePart) local() *Local {
-	return &Local{Location: p, Server: p, Set: p, Clock: clock.System{}, Warnings: []string{"one rack"}}
+	return &Local{Location: p, Server: p, Clock: clock.System{}, Warnings: []string{"one rack"}}
 }
 
 // The status of a part has the statistics of the accounts whose secondary is here, if the part can

@@ -2,77 +2,28 @@ package admin
 
 import (
 	"context"
-	"sync"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/server/location"
 )
-
-// recorder is a location that answers for others of its process, too, and has its own records apart.
-type recorder interface {
-	Record(ctx context.Context, name geo.Account) (wire.Account, error)
-	Records(ctx context.Context) ([]wire.Account, error)
-}
-
-// Record implements recorder.
-func (l *Local) Record(ctx context.Context, name geo.Account) (wire.Account, error) {
-	a, err := l.Location.Record(ctx, name)
-	return describe(a, err)
-}
-
-// Records implements recorder.
-func (l *Local) Records(ctx context.Context) ([]wire.Account, error) {
-	list, err := l.Location.Records(ctx)
-	var out []wire.Account
-	for _, a := range list {
-		out = append(out, location.DescribeAccount(a))
-	}
-	return out, err
-}
-
-// recordAt returns what a location has of an account.
-func recordAt(ctx context.Context, l Location, name geo.Account) (wire.Account, error) {
-	if r, ok := l.(recorder); ok {
-		return r.Record(ctx, name)
-	}
-	return l.Account(ctx, name)
-}
 
 // records are what locations have of an account, as far as they answer.
 type records map[geo.Location]wire.Account
 
-// recordsOf are the records of an account. answered are those that each location has answered with, in the order of the
-// locations: they are its own where it answers for no other.
-func (b *Backend) recordsOf(ctx context.Context, name geo.Account, answered []answer[wire.Account]) records {
+// recordsOf are the records of an account. answered are what each location has answered with, in the order of the locations.
+func (b *Backend) recordsOf(answered []answer[wire.Account]) records {
 	out := records{}
-	for i, l := range b.o.Locations {
-		a := answered[i]
-		if r, ok := l.(recorder); ok {
-			a = answerOf(r.Record(ctx, name))
-		}
+	for i, a := range answered {
 		if a.err == nil {
-			out[l.Name()] = a.value
+			out[b.o.Locations[i].Name()] = a.value
 		}
 	}
 	return out
 }
 
 // allRecords are the records of all accounts. answered are those that each location has answered with, in the order of the
-// locations: they are its own where it answers for no other.
-func (b *Backend) allRecords(ctx context.Context, answered [][]wire.Account) map[geo.Account]records {
-	if len(b.o.Locations) < 2 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, primaryWait)
-	defer cancel()
-	var asked sync.WaitGroup
-	for i, l := range b.o.Locations {
-		if r, ok := l.(recorder); ok {
-			asked.Go(func() { answered[i], _ = r.Records(ctx) }) // Nothing from one that does not answer.
-		}
-	}
-	asked.Wait()
+// locations.
+func (b *Backend) allRecords(answered [][]wire.Account) map[geo.Account]records {
 	out := map[geo.Account]records{}
 	for i, l := range b.o.Locations {
 		for _, a := range answered[i] {
@@ -96,7 +47,7 @@ func (b *Backend) withoutPrimary(ctx context.Context, of records) (latest wire.A
 	if err != nil {
 		return latest, false
 	}
-	own, err := recordAt(ctx, l, latest.Name)
+	own, err := l.Account(ctx, latest.Name)
 	if err != nil || geo.Epoch(own.Epoch).Compare(geo.Epoch(latest.Epoch)) >= 0 {
 		return latest, false
 	}
@@ -112,7 +63,7 @@ func (b *Backend) nameUnheld(ctx context.Context, list []wire.AccountStatus, ans
 			answered[i] = append(answered[i], of.Account)
 		}
 	}
-	of := b.allRecords(ctx, answered)
+	of := b.allRecords(answered)
 	for i := range list {
 		if latest, is := b.withoutPrimary(ctx, of[list[i].Name]); is {
 			list[i].Account = latest

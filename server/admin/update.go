@@ -29,7 +29,7 @@ func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
 	answers := each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) })
-	latest, unheld := b.withoutPrimary(ctx, b.recordsOf(ctx, a.Name, answers))
+	latest, unheld := b.withoutPrimary(ctx, b.recordsOf(answers))
 	if unheld {
 		a = latest
 	}
@@ -156,7 +156,7 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 func unaware(ctx context.Context, l Location, a wire.Account) string {
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
-	own, err := recordAt(ctx, l, a.Name)
+	own, err := l.Account(ctx, a.Name)
 	if err != nil || a.Primary == l.Name() || own.Primary != l.Name() || geo.Epoch(own.Epoch).Compare(geo.Epoch(a.Epoch)) >= 0 {
 		return ""
 	}

@@ -38,18 +38,23 @@ func (c *Cluster) EnsureAccount(ctx context.Context, l geo.Location, name geo.Ac
 // a secondary. It returns the account with its endpoints.
 func (c *Cluster) WaitLive(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
 	for {
-		a, err := c.set.Account(ctx, name)
-		live := err == nil && c.locations[a.Primary].UpToDate(a) // Else its first writes get 503 (R21).
-		for _, s := range geo.Services {
-			live = live && (a.Secondary == "" || c.locations[a.Secondary].ReplicationNow(a, s).Known())
-		}
-		if live {
-			return c.admin.Account(ctx, name)
+		a, err := c.admin.Account(ctx, name)
+		if err == nil && c.live(ctx, a.Account) {
+			return a, nil
 		}
 		if err := clock.Wait(ctx, livePoll); err != nil {
 			return wire.AccountInfo{}, fmt.Errorf("account %s is not live yet: %w", name, err)
 		}
 	}
+}
+
+func (c *Cluster) live(ctx context.Context, info wire.Account) bool {
+	a, err := c.locations[info.Primary].Record(ctx, info.Name)
+	live := err == nil && c.locations[info.Primary].UpToDate(a) // Else its first writes get 503 (R21).
+	for _, s := range geo.Services {
+		live = live && (a.Secondary == "" || c.locations[a.Secondary].ReplicationNow(a, s).Known())
+	}
+	return live
 }
 
 // Waiting returns what the cluster waits for before it is ready, "" once it is.

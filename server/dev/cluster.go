@@ -252,7 +252,7 @@ func (c *Cluster) backend() *admin.Backend {
 	o.Support = support.Source{Name: "antipode dev", Gatherer: c.registry}.Gather
 	for _, l := range c.set {
 		o.Locations = append(o.Locations, &admin.Local{
-			Location: l, Server: c.servers[l.Location()], Set: c.set, Clock: c.clock, Alarms: c.meters.Alarms, Gather: o.Support,
+			Location: l, Server: c.servers[l.Location()], Clock: c.clock, Alarms: c.meters.Alarms, Gather: o.Support,
 			Process: func(n *wire.Node) { n.Version, n.UptimeSeconds = c.o.Version, (c.clock.Mono() - began).Seconds() },
 		})
 	}

@@ -55,7 +55,7 @@ func TestGatewayWithoutQuorum(t *testing.T) {
 	// The north reports after 5 s only that it has no leader.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	a, err := c.set.Account(ctx, "northacct")
+	a, err := c.admin.Account(ctx, "northacct")
 	require.NoError(t, err)
 	require.Equal(t, South, a.Secondary)
 }

@@ -12,8 +12,6 @@ import (
 	wire "antipode/client/admin"
 	"antipode/client/check"
 	"antipode/geo"
-	"antipode/server/admin"
-	"antipode/server/location"
 	"antipode/services/catalog"
 )
 
@@ -227,18 +225,20 @@ func TestR20PromotionOfAnUnreachablePrimary(t *testing.T) {
 	eventually(t, "the south is the primary", func() bool { return south().Primary == South })
 	a = direct("of the north, which will be kept apart")
 	require.Equal(t, http.StatusNoContent, a.status)
-	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of}
-	for _, l := range c.set { // As a gateway sees them: each by its own catalog.
-		o.Locations = append(o.Locations, &admin.Local{
-			Location: l, Server: c.servers[l.Location()], Set: location.Set{l}, Clock: c.clock, Alarms: c.meters.Alarms,
-		})
-	}
 	twice := func() bool {
-		s, err := admin.New(o).Status(t.Context())
+		s, err := c.admin.Status(t.Context())
 		require.NoError(t, err)
 		return slices.ContainsFunc(s.Accounts, func(a wire.AccountStatus) bool { return a.Name == "northacct" && check.TwoPrimaries(s, a) })
 	}
 	require.True(t, twice(), "both locations take its writes")
+	for range 20 { // The former primary answers as well, now and then first.
+		info, err := c.admin.Account(t.Context(), "northacct")
+		require.NoError(t, err)
+		list, err := c.admin.Accounts(t.Context())
+		require.NoError(t, err)
+		at := slices.IndexFunc(list, func(a wire.AccountInfo) bool { return a.Name == "northacct" })
+		require.Equal(t, []geo.Location{South, South}, []geo.Location{info.Primary, list[at].Primary})
+	}
 	c.link.Heal()
 	eventually(t, "the north is rewound", func() bool { return south().Operation == nil })
 	eventually(t, "the north has followed", func() bool { return !twice() })

@@ -2,6 +2,7 @@ package location
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"antipode/geo"
@@ -17,18 +18,22 @@ const scrapeWait = 2 * time.Second
 func (s samples) Accounts() (out metrics.AccountSamples) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeWait)
 	defer cancel()
-	accounts, err := s.set.Accounts(ctx)
-	if err != nil {
-		return out // Unknown series are absent, never guessed.
+	lists := make([][]*catalog.Account, len(s.set))
+	var asked sync.WaitGroup
+	for i, l := range s.set {
+		asked.Go(func() { lists[i], _ = l.Records(ctx) }) // Unknown series are absent, never guessed.
 	}
+	asked.Wait()
 	s.set.Look(ctx)
-	for _, a := range accounts {
-		if l := s.set.Find(a.Secondary); l != nil {
-			l.sampleSecondary(a, &out)
-			l.samplePromotion(a, &out)
-		}
-		if l := s.set.Find(a.Primary); l != nil && l.Leader(l.o.Route.Catalog()) != nil {
-			l.samplePrimary(a, &out)
+	for i, l := range s.set {
+		for _, a := range lists[i] {
+			switch {
+			case a.Secondary == l.o.Name:
+				l.sampleSecondary(a, &out)
+				l.samplePromotion(a, &out)
+			case a.Primary == l.o.Name && l.Leader(l.o.Route.Catalog()) != nil:
+				l.samplePrimary(a, &out)
+			}
 		}
 	}
 	return out

@@ -7,7 +7,6 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/admin"
-	"antipode/server/location"
 )
 
 // backend is what stands behind the node's admin port: the whole location, as its processes
@@ -36,7 +35,7 @@ func (n *Node) endpoint(s geo.Service) string {
 func (n *Node) newMembers() *members {
 	m := &members{
 		Location: &admin.Local{
-			Location: n.location, Server: n.server, Set: location.Set{n.location}, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
+			Location: n.location, Server: n.server, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
 			Gather: n.support, Process: n.describe,
 		},
 		server: n.server, self: n.id, nodes: n.nodes(), calls: n.transport, catalogLeader: n.catalogLeader,
