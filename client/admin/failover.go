@@ -145,6 +145,11 @@ const (
 	LocationOver = "over"
 )
 
+// UnderWay reports whether the failover of the location goes on.
+func (f LocationFailover) UnderWay() bool {
+	return f.Phase == LocationMoving || f.Phase == LocationEnding
+}
+
 // LocationFailover returns the failover of a location that is under way at l, or was last.
 func (c *Client) LocationFailover(ctx context.Context, l geo.Location) (LocationFailover, error) {
 	return fetch[LocationFailover](ctx, c, http.MethodGet, locationPath(l), nil)

@@ -109,6 +109,9 @@ type Location struct {
 	Levels *Levels `json:"levels,omitempty"`
 	// Epochs is absent where the location does not run.
 	Epochs *Epochs `json:"epochs,omitempty"`
+	// Failover is the failover of all accounts of a location that is under way here: of this one if it is planned, of the other
+	// one if it is not. Absent without one, where the catalog does not answer, and from a process of an earlier version.
+	Failover *LocationFailover `json:"failover,omitempty"`
 	// Alarms counts the stream alarms this location raised, by reason. AlarmsRaised is when the last one was, absent from a
 	// process of an earlier version.
 	Alarms       map[string]uint64 `json:"alarms"`

@@ -37,11 +37,17 @@ func UnderWay(a admin.Account) string {
 // operations finds what is under way for accounts and cannot go on: one finding for all that wait for the same. A location that
 // is down is found; that it does not know of its accounts' new primary follows from it.
 func (f *findings) operations() {
-	type wait struct{ operation, why string }
+	type wait struct {
+		operation, why string
+		whole          *whole
+	}
 	var waits []wait
 	of, wayOut := map[wait][]geo.Account{}, map[wait]string{}
 	for _, a := range f.status.Accounts {
-		w := wait{UnderWay(a.Account), a.OperationWaits}
+		w := wait{UnderWay(a.Account), a.OperationWaits, f.wholeOf(a.Account)}
+		if w.whole != nil {
+			w.operation = w.whole.name()
+		}
 		if w.why == "" || a.WithoutPrimary != "" || TwoPrimaries(f.status, a) || a.FailoverPhase == admin.FailoverTaken && f.down[a.Secondary] {
 			continue
 		}
@@ -56,7 +62,15 @@ func (f *findings) operations() {
 		if n := len(of[w]); n > 1 {
 			whose, next = fmt.Sprintf("%s (%s)", Count(n, "account"), some(of[w])), fmt.Sprintf("%s (and so for the other %d)", next, n-1)
 		}
-		f.add(Warning, next, "%s cannot go on with %s: %s", whose, w.operation, w.why)
+		why := w.why
+		if w.whole != nil {
+			next = f.wayOut(w.whole)
+			if left := w.whole.left(); left != "" && !w.whole.stuck { // Once.
+				why += "; " + left
+			}
+			w.whole.stuck = true
+		}
+		f.add(Warning, next, "%s cannot go on with %s: %s", whose, w.operation, why)
 	}
 }
 

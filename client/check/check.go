@@ -37,6 +37,7 @@ const Late = time.Minute
 // Status finds what is wrong, worst first.
 func Status(s admin.Status) []Finding {
 	f := findings{status: s, down: map[geo.Location]bool{}}
+	f.whole = f.wholes()
 	for _, l := range s.Locations {
 		f.down[l.Name] = Down(l)
 	}
@@ -47,6 +48,7 @@ func Status(s admin.Status) []Finding {
 	f.link()
 	f.primaries()
 	f.operations()
+	f.locationFailovers()
 	f.promotions()
 	f.accounts()
 	return f.sorted()
@@ -85,6 +87,7 @@ func Worst(list []Finding) (worst Severity) {
 type findings struct {
 	status admin.Status
 	down   map[geo.Location]bool
+	whole  map[geo.Location]*whole
 	list   []Finding
 }
 

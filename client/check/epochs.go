@@ -70,7 +70,7 @@ func (f *findings) promotions() {
 	var moves []move
 	of := map[move][]geo.Account{}
 	for _, a := range f.status.Accounts {
-		if !a.Promoting() || a.OperationWaits != "" || f.refuses(a.Primary, a.Name) {
+		if !a.Promoting() || a.OperationWaits != "" || f.wholeOf(a.Account) != nil || f.refuses(a.Primary, a.Name) {
 			continue
 		}
 		m := move{a.Primary, a.Secondary, a.FailoverPhase}

@@ -104,8 +104,7 @@ func (t *tool) stateOfWhole(ctx context.Context, f admin.LocationFailover) whole
 		out.Witness = planWitness(s, f.From, f.To).why
 	}
 	if out.Witness != "" {
-		out.next = fmt.Sprintf("start the witness again (docs/runbooks/witness.md); if %s is off and stays off: "+
-			"antipodectl failover unplanned --location %s --yes --without-witness", f.From, f.From)
+		out.next = check.WayOutOfWhole(f.From)
 	}
 	return out
 }

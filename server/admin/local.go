@@ -122,6 +122,9 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 		s.Accounts = append(s.Accounts, status)
 	}
 	l.Location.DescribePromotions(ctx, list, func(i int) *wire.Account { return &s.Accounts[i].Account })
+	if f, err := l.Location.LocationFailover(ctx); err == nil && f.UnderWay() {
+		s.Location.Failover = &f
+	}
 	return s, nil
 }
 

@@ -29,6 +29,7 @@ type fakePart struct {
 	hangs                    bool
 	asked                    []string
 	link                     wire.Link
+	failover                 wire.LocationFailover
 }
 
 func (p *fakePart) Location() geo.Location { return "south" }
@@ -115,6 +116,10 @@ func (p *fakePart) Record(_ context.Context, name geo.Account) (*catalog.Account
 	return nil, storageerr.AccountNotFound
 }
 
+func (p *fakePart) LocationFailover(context.Context) (wire.LocationFailover, error) {
+	return p.failover, p.fail
+}
+
 func (p *fakePart) local() *Local {
 	return &Local{Location: p, Server: p, Clock: clock.System{}, Warnings: []string{"one rack"}}
 }
@@ -132,6 +137,23 @@ func TestLocalStatistics(t *testing.T) {
 		require.Empty(t, s.Accounts[1].Services, "its secondary is elsewhere")
 		require.Equal(t, wire.LinkCut, s.Link.State)
 		require.Equal(t, []string{"one rack", "two domains"}, s.Location.Warnings)
+	}
+}
+
+// A status has the failover of a location while that is under way, whichever process of the location answers.
+func TestLocalShowsTheFailoverOfALocation(t *testing.T) {
+	p := &fakePart{running: true}
+	silent, err := p.local().Status(t.Context())
+	require.NoError(t, err)
+	for phase, want := range map[string]bool{wire.LocationMoving: true, wire.LocationEnding: true, wire.LocationOver: false, "": false} {
+		p.failover = wire.LocationFailover{From: "north", Phase: phase, Waiting: 5}
+		s, err := p.local().Status(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, s.Location.Failover != nil, phase)
+		if want {
+			require.Equal(t, p.failover, *s.Location.Failover)
+			require.Equal(t, p.failover, *Merge([]Status{silent, s, silent}).Location.Failover)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ func Merge(processes []Status) Status {
 		out.Location.Nodes = append(out.Location.Nodes, s.Location.Nodes...)
 		out.Location.Clones = append(out.Location.Clones, s.Location.Clones...)
 		out.Location.Levels = higher(out.Location.Levels, s.Location.Levels)
+		out.Location.Failover = cmp.Or(out.Location.Failover, s.Location.Failover)
 		out.Location.Epochs = mergeEpochs(out.Location.Epochs, s.Location.Epochs)
 		out.Location.State = furthest(out.Location.State, s.Location.State)
 		for k, r := range s.Location.Ranges {
