@@ -150,6 +150,10 @@ func (f LocationFailover) UnderWay() bool {
 	return f.Phase == LocationMoving || f.Phase == LocationEnding
 }
 
+// CodeUnaware is the code of the refusal of an unplanned failover of a location to one that does not know yet of failovers to the
+// other one.
+const CodeUnaware = "FailoverNotKnown"
+
 // LocationFailover returns the failover of a location that is under way at l, or was last.
 func (c *Client) LocationFailover(ctx context.Context, l geo.Location) (LocationFailover, error) {
 	return fetch[LocationFailover](ctx, c, http.MethodGet, locationPath(l), nil)

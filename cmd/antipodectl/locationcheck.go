@@ -69,9 +69,9 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 // dead, and at one that serves it loses nothing.
 func (p wholePlan) writeOther(w io.Writer) {
 	switch {
-	case p.Accounts == 0:
 	case p.unseen != "" && p.unplanned:
-		_, _ = fmt.Fprintf(w, "whether %s serves is not known: %s\n", p.From, p.unseen)
+		_, _ = fmt.Fprintf(w, "whether %s serves, and which accounts are there that %s does not know of, is not known: %s\n", p.From, p.To, p.unseen)
+	case p.Accounts == 0:
 	case p.unseen != "": // That is what blocks it.
 	case p.unplanned && p.serves:
 		_, _ = fmt.Fprintf(w, "%s serves: a planned failover loses nothing: antipodectl failover plan --location %s\n", p.From, p.From)

@@ -247,7 +247,13 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 		return err
 	}
 	state := t.stateOfWhole(ctx, now)
-	if err := t.print(state, func(w io.Writer) { writeWhole(w, state) }); err != nil {
+	err = t.print(state, func(w io.Writer) {
+		writeWhole(w, state)
+		if plan.unseen != "" && now.Phase == admin.LocationOver {
+			_, _ = fmt.Fprintf(w, "not known  whether %s has more accounts, which %s does not know to be there: %s\n", now.From, now.To, plan.unseen)
+		}
+	})
+	if err != nil {
 		return err
 	}
 	if now.Waiting > 0 {

@@ -84,7 +84,9 @@ func (d *doomed) port(t *testing.T) string {
 	answer("GET /v1/accounts/pictures/geo", func() any { return admin.GeoReplicationOf(d.account.Account, d.lag) })
 	answer("GET /v1/accounts/pictures/lag", func() any { return d.lag })
 	answer("POST /v1/accounts/pictures/update", func() any { return admin.AccountUpdated{AccountInfo: d.account, Loss: d.loss, Refused: d.refused} })
-	answer("POST /v1/locations/southcentralus/failover", func() any { return admin.LocationFailover{} })
+	answer("POST /v1/locations/southcentralus/failover", func() any {
+		return admin.LocationFailover{From: "northcentralus", To: "southcentralus", Phase: admin.LocationOver}
+	})
 	answer("GET /v1/locations/southcentralus/failover", func() any {
 		return admin.LocationFailover{
 			From: "northcentralus", To: "southcentralus", Type: admin.FailoverUnplanned, Phase: admin.LocationMoving, Round: 1,

@@ -35,7 +35,7 @@ func TestR20PortOfOneLocationDoesNotCallTheOtherDead(t *testing.T) {
 
 		"failover plan --location northcentralus":      "blocked    " + hidden + "\n",
 		"failover planned --location northcentralus":   "blocked    " + hidden + "\n" + "nothing was changed, and with --yes it is refused\n",
-		"failover unplanned --location northcentralus": "whether northcentralus serves is not known: " + hidden + "\n",
+		"failover unplanned --location northcentralus": "whether northcentralus serves, and which accounts are there that southcentralus does not know of, is not known: " + hidden + "\n",
 	} {
 		code, out, errOut := ctl(url, strings.Fields(line)...)
 		require.Contains(t, out, want, "%s: %s", line, errOut)
@@ -54,6 +54,11 @@ func TestR20PortOfOneLocationDoesNotCallTheOtherDead(t *testing.T) {
 	require.Contains(t, out, `"status_of_primary": "unknown"`)
 	require.NotContains(t, out, "unavailable", "one of them")
 	require.NotContains(t, out, "not_shown")
+	d.status.Accounts = nil // The location that is asked has just started, and knows of no account that it is to take over.
+	_, out, _ = ctl(url, "failover", "unplanned", "--location", "northcentralus")
+	require.Contains(t, out, "which accounts are there that southcentralus does not know of, is not known: "+hidden)
+	_, out, _ = ctl(url, "failover", "unplanned", "--location", "northcentralus", "--yes")
+	require.Contains(t, out, "not known  whether northcentralus has more accounts, which southcentralus does not know to be there: "+hidden)
 
 	d.status = newDoomed().status // A gateway, which shows both, and to which the primary does not answer.
 	_, out, _ = ctl(url, "failover", "plan", "pictures")

@@ -41,6 +41,8 @@ type fake struct {
 	// its context ends.
 	fail  error
 	hangs bool
+	// failover is the phase of that of a location.
+	failover string
 	// noPromotion: no unplanned failover is under way that could be ended.
 	noPromotion bool
 	// clone is the one that is open, nil for none.
@@ -222,7 +224,7 @@ func (f *fake) RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, er
 }
 
 func (f *fake) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
-	return wire.LocationFailover{From: f.name, Moved: 3}, f.note(ctx, "failover of the location")
+	return wire.LocationFailover{From: f.name, Moved: 3, Phase: f.failover}, f.note(ctx, "failover of the location")
 }
 
 func (f *fake) FailLocationOver(ctx context.Context, in wire.Failover) (wire.LocationFailover, error) {

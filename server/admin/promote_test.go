@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
+	"antipode/geo"
 )
 
 // R20: the secondary of an account is asked for an unplanned failover, also where the primary fails; its end is asked of
@@ -133,5 +135,51 @@ func TestR20FormerPrimaryThatDoesNotKnowIsNotPromoted(t *testing.T) {
 		require.NoError(t, err, what)
 		require.Empty(t, a.Refused, what)
 		require.Contains(t, north.calls(), "failover unplanned of mail", what)
+	}
+}
+
+// R19, R20: a location that does not know yet of failovers to the other one would pass their accounts by, and be over: it is not
+// asked for an unplanned failover of all accounts, nor for its dry run, while both answer. One that is under way goes on, as
+// without the witness.
+func TestR20LocationThatDoesNotKnowIsNotPromoted(t *testing.T) {
+	of := func(name geo.Account, number geo.EpochNumber, primary, secondary geo.Location) wire.Account {
+		return wire.Account{Name: name, Redundancy: "RA-GRS", Primary: primary, Secondary: secondary, Epoch: wire.Epoch{Number: number, Location: primary}}
+	}
+	before := []wire.Account{of("docs", 1, "north", "south"), of("home", 1, "south", "north"), of("mail", 1, "north", "south")}
+	now := []wire.Account{of("docs", 2, "south", "north"), of("home", 1, "south", "north"), of("mail", 2, "south", "north")}
+	const begun = "fail over unplanned"
+	for _, c := range []struct {
+		north, south []wire.Account
+		fail         error
+		phase        string
+		refused      bool
+	}{
+		{before, now, nil, "", true},
+		{before, now, nil, wire.LocationOver, true},
+		{before, now, nil, wire.LocationMoving, false},
+		{now, now, nil, "", false},
+		{[]wire.Account{of("home", 2, "north", "south")}, before, nil, "", false}, // It is the other one that does not know.
+		{before, nil, errors.New("dead"), "", false},
+	} {
+		north, south := newFake("north"), newFake("south")
+		north.accounts, north.failover, south.accounts, south.fail = c.north, c.phase, c.south, c.fail
+		for what, b := range backends(t, north, south) {
+			north.calls()
+			for _, dry := range []bool{true, false} {
+				_, err := b.FailLocationOver(t.Context(), "north", wire.Failover{Type: wire.FailoverUnplanned, DryRun: dry})
+				if !c.refused {
+					require.NoError(t, err, "%s %+v", what, c)
+					require.Contains(t, north.calls(), begun, "%s %+v", what, c)
+					continue
+				}
+				var refused *wire.Error
+				require.ErrorAs(t, err, &refused, what)
+				require.Equal(t, wire.CodeUnaware, refused.Code)
+				require.Contains(t, refused.Message, "north has not learned yet of failovers to south (accounts: 2, such as docs in epoch 2@south)")
+				require.NotContains(t, north.calls(), begun, what)
+			}
+			_, err := b.FailLocationOver(t.Context(), "north", wire.Failover{Type: wire.FailoverPlanned})
+			require.NoError(t, err, "it loses nothing")
+		}
 	}
 }

@@ -157,11 +157,17 @@ func unaware(ctx context.Context, l Location, a wire.Account) string {
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
 	own, err := l.Account(ctx, a.Name)
-	if err != nil || a.Primary == l.Name() || own.Primary != l.Name() || geo.Epoch(own.Epoch).Compare(geo.Epoch(a.Epoch)) >= 0 {
+	if err != nil || !behind(l.Name(), own, a) {
 		return ""
 	}
 	return fmt.Sprintf("%s has not learned yet of the failover of account %s to %s, in epoch %s, and has epoch %s: "+
 		"it can become the primary once it reaches %s, and its copy is whole; antipodectl why %s", l.Name(), a.Name, a.Primary, a.Epoch, own.Epoch, a.Primary, a.Name)
+}
+
+// behind reports whether a location takes itself for the primary of an account by its own record, while the account has a later
+// primary.
+func behind(l geo.Location, own, a wire.Account) bool {
+	return a.Primary != l && own.Primary == l && geo.Epoch(own.Epoch).Compare(geo.Epoch(a.Epoch)) < 0
 }
 
 // clockWait bounds how long a rebuild waits for what the secondary says of its clock. Where it does not answer the primary
