@@ -67,6 +67,8 @@ type wholePlan struct {
 	// Blocked keeps all accounts from moving, PassedOver single ones.
 	Blocked    []string `json:"blocked"`
 	PassedOver []string `json:"passed_over"`
+	// Residents are accounts that would move, and did not come with the last failover of To; absent without such accounts.
+	Residents *residents `json:"residents,omitempty"`
 	// Unplanned is what the other location says of an unplanned failover; absent where it was not asked.
 	Unplanned *wholeCheck `json:"unplanned,omitempty"`
 	// Witness is why unplanned failovers would wait for the witness: see unplannedPlan.
@@ -154,6 +156,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		p.count(a)
 	}
 	p.PassedOver = passedBy(p.passed)
+	p.Residents = t.residentsOf(ctx, s, p)
 	if !unplanned && p.Accounts > 0 && len(p.Blocked) == 0 {
 		return p, t.checkStreams(ctx, &p)
 	}
@@ -200,6 +203,7 @@ func (p wholePlan) write(w io.Writer, causes int) {
 	}
 	writeServices(w, p.Services)
 	writeCauses(w, "passed by", p.passed, len(p.passed), causes, ": antipodectl account list")
+	p.Residents.write(w, p.To)
 	p.Unplanned.write(w, causes)
 	writeDelayed(w, p.Link)
 	writeBlocked(w, p.Blocked)
