@@ -218,22 +218,17 @@ func (f *findings) full(l admin.Location) {
 
 // ranges finds ranges without a leader, and with too few replicas.
 func (f *findings) ranges(l admin.Location) {
-	var none, electing, few []string
+	var few []string
 	absent := map[string]bool{}
 	for _, r := range l.Ranges {
-		name := fmt.Sprintf("%d %s", r.Range, r.Service)
-		switch v := r.LeaderView; {
-		case v == nil && r.Electing != nil && *r.Electing:
-			electing = append(electing, name)
-		case v == nil:
-			none = append(none, name)
-		case v.InSyncReplicas < r.ConfiguredReplicas:
-			few = append(few, name)
+		if v := r.LeaderView; v != nil && v.InSyncReplicas < r.ConfiguredReplicas {
+			few = append(few, rangeName(r))
 			for _, s := range v.Standings {
 				absent[s.Node] = absent[s.Node] || !s.InSync
 			}
 		}
 	}
+	none, electing := unled(l)
 	if len(none) > 0 {
 		f.add(Critical, "docs/runbooks/range-without-leader.md", "%s: no leader of range %s: requests for it are answered 503", l.Name, strings.Join(none, ", "))
 	}
@@ -258,6 +253,22 @@ func (f *findings) ranges(l admin.Location) {
 	if len(names) > 0 {
 		f.add(Warning, "antipodectl node wait-in-sync "+names[0], "%s: replicas are not in sync, on %s: range %s", l.Name, strings.Join(names, ", "), strings.Join(few, ", "))
 	}
+}
+
+func rangeName(r admin.Range) string { return fmt.Sprintf("%d %s", r.Range, r.Service) }
+
+// unled names the ranges of a location without a leader, and those that elect one.
+func unled(l admin.Location) (none, electing []string) {
+	for _, r := range l.Ranges {
+		switch {
+		case r.LeaderView != nil:
+		case r.Electing != nil && *r.Electing:
+			electing = append(electing, rangeName(r))
+		default:
+			none = append(none, rangeName(r))
+		}
+	}
+	return none, electing
 }
 
 // unseen finds changes that wait for a location which the answering port does not show: its own lag is not known here.

@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"antipode/client/admin"
 	"antipode/geo"
@@ -56,14 +57,19 @@ func (f *findings) primaries() {
 // to.
 func RefusesWrites(s admin.Status, name geo.Account) string {
 	i := slices.IndexFunc(s.Accounts, func(a admin.AccountStatus) bool { return a.Name == name })
-	if i < 0 || s.Accounts[i].Secondary == "" || s.Accounts[i].WithoutPrimary != "" {
+	if i < 0 || s.Accounts[i].WithoutPrimary != "" {
 		return ""
 	}
 	l := slices.IndexFunc(s.Locations, func(l admin.Location) bool { return l.Name == s.Accounts[i].Primary })
-	if l < 0 || Down(s.Locations[l]) || s.Locations[l].Epochs == nil {
+	if l < 0 || Down(s.Locations[l]) {
 		return ""
 	}
+	none, _ := unled(s.Locations[l])
 	switch at, e := s.Locations[l], s.Locations[l].Epochs; {
+	case len(none) > 0:
+		return fmt.Sprintf("refused at %s, and reads too, without a leader of range %s: antipodectl check", at.Name, strings.Join(none, ", "))
+	case e == nil || s.Accounts[i].Secondary == "":
+		return ""
 	case refuses(e, name):
 		return fmt.Sprintf("refused at %s, since the other location has a later epoch: antipodectl check", at.Name)
 	case !e.Confirmed && e.Witness:

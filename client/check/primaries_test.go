@@ -64,3 +64,21 @@ func TestR20TwoPrimaries(t *testing.T) {
 		}
 	}
 }
+
+// The primary of an account refuses its writes where a range has no leader, also those of an account without a copy; an election
+// ends by itself, and that of the other location is none of it.
+func TestWritesAreRefusedWithoutALeader(t *testing.T) {
+	s := well()
+	leaderless(&s.Locations[1], 0, 1)
+	require.Empty(t, RefusesWrites(s, "acct0"))
+	leaderless(&s.Locations[0], 0, 3)
+	const want = "refused at north, and reads too, without a leader of range 1 catalog, 4 table: antipodectl check"
+	require.Equal(t, want, RefusesWrites(s, "acct0"))
+	s.Accounts[0].Secondary, s.Locations[0].Epochs = "", nil
+	require.Equal(t, want, RefusesWrites(s, "acct0"))
+	electing := true
+	for i := range s.Locations[0].Ranges {
+		s.Locations[0].Ranges[i].Electing = &electing
+	}
+	require.Empty(t, RefusesWrites(s, "acct0"))
+}
