@@ -168,7 +168,7 @@ func codeRequests() map[string]coded {
 		"CORSPreflightFailure":   blob("OPTIONS /acct/cont/b", "", "Origin", "http://x", "Access-Control-Request-Method", "GET"),
 		"InvalidHeaderValue":     blob("PUT /acct/cont/b", "x", "x-ms-blob-type", "Blob"),
 		"MissingRequiredHeader":  blob("PUT /acct/cont/b", "x"),
-		"UnsupportedHeader":      blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-tags", "a=b"),
+		"UnsupportedHeader":      blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-encryption-scope", "s"),
 		"InvalidQueryParameter":  blob("GET /acct/cont/b?comp=none", ""),
 		"MissingQueryParameter":  blob("PUT /acct/cont/b?comp=block", "x"),
 		"InvalidXMLDocument":     blob("PUT /acct/cont/b?comp=blocklist", "<"),
@@ -177,7 +177,7 @@ func codeRequests() map[string]coded {
 		"RequestBodyTooLarge":    blob("DELETE /acct/cont/b", strings.Repeat("x", 65<<10)),
 		"InvalidHTTPVerb":        blob("BREW /acct/cont/b", ""),
 		"UnsupportedHTTPVerb":    blob("POST /acct/cont/b", ""),
-		"NotImplemented":         blob("GET /acct/cont/b?comp=tags", ""),
+		"NotImplemented":         blob("GET /acct/cont/b?comp=pagelist", ""),
 		"ConditionNotMet":        blob("PUT /acct/cont/there", "x", "x-ms-blob-type", blockBlob, "If-Match", `"0x1"`),
 		"NotModified":            blob("GET /acct/cont/there", "", "If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"),
 		"MultipleConditions":     blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "If-Match", `"a"`, "If-Modified-Since", "Fri, 01 Jan 2100 00:00:00 GMT"),
@@ -235,6 +235,13 @@ func codeRequests() map[string]coded {
 		"LeaseNotPresentOnBlob":      blob("GET /acct/cont/there", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
 		"LeaseNotPresentOnContainer": blob("GET /acct/cont?restype=container", "", "x-ms-lease-id", "00000000-0000-4000-8000-000000000001"),
 
+		"BlobArchived":        blob("GET /acct/cont/archived", ""),
+		"BlobBeingRehydrated": blob("GET /acct/cont/thawing", ""),
+		"TagsTooLarge":        blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-tags", "a="+strings.Repeat("b", 257)),
+		"EmptyTagName":        blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-tags", "=b"),
+		"DuplicateTagNames":   blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-tags", "a=b&a=c"),
+		"InvalidTag":          blob("PUT /acct/cont/b", "x", "x-ms-blob-type", blockBlob, "x-ms-tags", "a"),
+
 		"LeaseMismatchOnBlob":                blob("DELETE /acct/cont/leased", "", "x-ms-lease-id", otherLease),
 		"LeaseMismatchOnContainer":           blob("DELETE /acct/leased?restype=container", "", "x-ms-lease-id", otherLease),
 		"LeaseIDMissing":                     blob("DELETE /acct/cont/leased", ""),
@@ -267,6 +274,7 @@ var unreached = map[string]string{
 	"ServerBusy":             "a range without a leader: TestNoLeader",
 	"BlobOverwritten":        "another write between two reads of one download: services/blobs",
 	"BlockCountExceedsLimit": "100,000 staged blocks: services/blobs",
+	"InvalidBlobType":        "an append blob, which no client can make: services/blobs",
 	"BatchEffectTooLarge":    "100 merges into entities of 1 MB: services/tables",
 	"LeaseLost":              "a lease that has run out, after 15 s at least: services/lease",
 	"MessageNotFound":        "needs a receipt of the queue: TestLife in api/queues",
@@ -286,7 +294,7 @@ func codesRig(t *testing.T) map[geo.Service]string {
 			InFlight: protocol.NewInFlight(tables.InFlightBytesMax), Answers: protocol.NewInFlight(tables.AnswersBytesMax),
 		},
 		Blobs: blobs.NewHandler(blobs.Options{
-			Stamp: stamp, Writer: writer, Payload: stamp, Names: names, NameRest: time.Hour, Logger: apitest.Quiet(),
+			Stamp: stamp, Writer: writer, Payload: stamp, Names: names, NameRest: time.Hour, Logger: apitest.Quiet(), Rehydration: time.Hour,
 		}),
 		Queues: queues.NewHandler(queues.Options{
 			Stamp: stamp, Writer: writer, Names: names, NameRest: time.Hour,
@@ -309,6 +317,9 @@ func codesRig(t *testing.T) map[geo.Service]string {
 		blob("PUT /acct/leased?restype=container&comp=lease", "", "x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1"),
 		leasing("leased", "acquire", "x-ms-lease-duration", "-1"),
 		blob("PUT /acct/cont/kept", "x", "x-ms-blob-type", "BlockBlob"), blob("PUT /acct/cont/kept?comp=snapshot", ""),
+		blob("PUT /acct/cont/archived", "x", "x-ms-blob-type", "BlockBlob", "x-ms-access-tier", "Archive"),
+		blob("PUT /acct/cont/thawing", "x", "x-ms-blob-type", "BlockBlob", "x-ms-access-tier", "Archive"),
+		blob("PUT /acct/cont/thawing?comp=tier", "", "x-ms-access-tier", "Hot"),
 		leasing("breaking", "acquire", "x-ms-lease-duration", "60", "x-ms-proposed-lease-id", someLease), leasing("breaking", "break"),
 		queue("PUT /acct/que", ""), queue("PUT /acct/gone", ""), queue("DELETE /acct/gone", ""),
 	} {

@@ -316,6 +316,59 @@ func TestSASOfLeases(t *testing.T) {
 	}
 }
 
+// To read, write or ask for tags needs t, beside the letters of the operation; so does a count of them in an answer
+// (protocol/blob.md 9.4, 16.2, 7.1, 8).
+func TestSASOfTags(t *testing.T) {
+	t.Parallel()
+	rig := newResolveRig(t)
+	const name = "/acct/cont/tagged"
+	put := blob("PUT "+name, "x", "x-ms-blob-type", blockBlobs, "x-ms-tags", "k=v")
+	list := blob("PUT "+name+"?comp=blocklist", "<BlockList/>", "x-ms-tags", "k=v")
+	listed := "GET /acct/cont?restype=container&comp=list&include=metadata"
+	for _, kind := range []struct {
+		of, refused string
+		status      int
+	}{
+		{ofContainer, "AuthorizationPermissionMismatch", 403},
+		{"sv=2024-08-04&ss=b&srt=sco&sp=", "AuthorizationPermissionMismatch", 403},
+		{"sv=2014-02-14&sr=c&api-version=2024-08-04&sp=", "ResourceNotFound", 404},
+	} {
+		for _, c := range []struct {
+			coded
+			letters string
+			status  int
+		}{
+			{put, "w", 201},
+			{list, "w", 201},
+			{put, "w", 201},
+			{blob("GET "+name+"?comp=tags", ""), "", 200},
+			{blob("PUT "+name+"?comp=tags", "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>"), "", 204},
+			{blob("GET "+name, "", "x-ms-if-tags", "k='v'"), "r", 200},
+			{blob("GET "+name+"?comp=metadata", "", "x-ms-if-tags", "k='v'"), "r", 200},
+			{blob("PUT "+name+"?comp=metadata", "", "x-ms-if-tags", "k='v'"), "w", 200},
+			{blob("PUT "+name+"?comp=tier", "", "x-ms-if-tags", "k='v'", "x-ms-access-tier", "Cool"), "w", 200},
+			{blob(listed+",tags", ""), "l", 200},
+			{blob(listed+"&include=Tags", ""), "l", 200},
+			{blob("DELETE "+name, "", "x-ms-if-tags", "k<>'v'"), "d", 412},
+		} {
+			rig.want(t, c.by(kind.of+c.letters+"t"), c.status, map[int]string{412: "ConditionNotMet"}[c.status])
+			if c.letters != "" {
+				rig.want(t, c.by(kind.of+c.letters), kind.status, kind.refused)
+			}
+			rig.want(t, c.by(kind.of+strings.ReplaceAll("racwdl", c.letters, "")), kind.status, kind.refused)
+			if c.letters != "" {
+				rig.want(t, c.by(kind.of+"t"), kind.status, kind.refused)
+			}
+		}
+		rig.want(t, blob(listed, "").by(kind.of+"l"), 200, "")
+	}
+	for _, verb := range []string{"GET", "HEAD"} {
+		require.Equal(t, "1", rig.want(t, blob(verb+" "+name, "").by(ofContainer+"rt"), 200, "").header.Get("x-ms-tag-count"))
+		require.Empty(t, rig.want(t, blob(verb+" "+name, "").by(ofContainer+"r"), 200, "").header.Get("x-ms-tag-count"))
+		require.Equal(t, "1", rig.want(t, blob(verb+" "+name, ""), 200, "").header.Get("x-ms-tag-count"))
+	}
+}
+
 // Signatures of blobs: c creates and does not overwrite, and the answer shows what the signature says.
 func TestSASOfBlobs(t *testing.T) {
 	t.Parallel()

@@ -327,7 +327,11 @@ func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
 	default:
 		return err
 	}
-	return l.guard.Check(blobs.State{Modified: b.Modified, Lease: b.Lease}, now, lease.OfBlob())
+	b.SettleTier(now)
+	if err := l.guard.Check(blobs.State{Modified: b.Modified, Lease: b.Lease, Tags: b.Tags}, now, lease.OfBlob()); err != nil {
+		return err
+	}
+	return b.Online()
 }
 
 func appendBlocks(doc []byte, infos []blobs.BlockInfo) []byte {

@@ -87,6 +87,14 @@ func (d *digests) ofBlocks(v protocol.Version, both bool) *digests {
 	return d
 }
 
+// ofDocument chooses the hashes of a document, which are compared where they were sent, and not answered.
+func (d *digests) ofDocument() *digests {
+	if d.wantMD5 != "" {
+		d.sum = md5.New()
+	}
+	return d
+}
+
 // isBase64 reports whether text is the one Base64 form of size bytes.
 func isBase64(text string, size int) bool {
 	b, ok := wire.DecodeBase64(text)

@@ -57,6 +57,39 @@ func FuzzParseSpan(f *testing.F) {
 	})
 }
 
+// Any x-ms-tags gives tags that a blob can have, and that are the same written again, or a row of the protocol; so does any body
+// of Set Blob Tags.
+func FuzzTags(f *testing.F) {
+	f.Add("k=v&a+b=%2B")
+	f.Add("=&a=b&a=c")
+	f.Add("<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>")
+	f.Add("<Tags><TagSet/></Tags>")
+	f.Fuzz(func(t *testing.T, text string) {
+		if tags, err := parseTags(text); err != nil {
+			requireRow(t, err)
+		} else {
+			again := url.Values{}
+			for _, p := range tags {
+				again.Set(p.Name, p.Value)
+			}
+			got, err := parseTags(again.Encode())
+			require.NoError(t, err)
+			require.Equal(t, tags, got)
+		}
+		tags, err := parseTagSet([]byte(text))
+		if err != nil {
+			requireRow(t, err)
+			return
+		}
+		got, err := parseTagSet(appendTags(nil, tags))
+		require.NoError(t, err)
+		require.Len(t, got, len(tags))
+		for i := range tags {
+			require.Equal(t, tags[i], got[i])
+		}
+	})
+}
+
 // Any path gives a resource whose names, escaped again, are the same resource, or a row
 // of the protocol.
 func FuzzParseResource(f *testing.F) {

@@ -47,7 +47,9 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 	if err := c.read(&b, first); err != nil {
 		return nil, err
 	}
-	if err := c.in.guard.Check(blobs.State{Modified: b.Modified, Lease: b.Lease}, c.now(), lease.OfBlob()); err != nil {
+	now := c.now()
+	b.SettleTier(now)
+	if err := c.in.guard.Check(blobs.State{Modified: b.Modified, Lease: b.Lease, Tags: b.Tags}, now, lease.OfBlob()); err != nil {
 		if errors.Is(err, storageerr.NotModified) {
 			c.keepTag(b.Modified)
 		}
@@ -119,6 +121,9 @@ func (c *call) getBlob(asked download) error {
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := b.Online(); err != nil {
 		return err
 	}
 	s, err := asked.bytes.of(b.Length)

@@ -48,6 +48,8 @@ type Options struct {
 	Names   *catalog.Containers
 	// NameRest is how long a container's name rests after a deletion.
 	NameRest time.Duration
+	// Rehydration is how long an archived blob takes to get another tier. Zero means no time.
+	Rehydration time.Duration
 	// BodyBytesMax lowers the longest body of Put Blob and Put Block, in bytes. Zero
 	// means what the protocol allows: up to 5000 and 4000 MiB. An upload is put chunk
 	// by chunk, so a larger one costs time, not memory.

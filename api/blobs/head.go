@@ -21,8 +21,17 @@ const (
 	version20201002 protocol.Version = "2020-10-02"
 	version20210212 protocol.Version = "2021-02-12"
 	version20240804 protocol.Version = "2024-08-04"
+	version20251105 protocol.Version = "2025-11-05"
 	version20260206 protocol.Version = "2026-02-06"
+	version20260406 protocol.Version = "2026-04-06"
 	version20261006 protocol.Version = "2026-10-06"
+)
+
+const (
+	headerIfTags   = "X-Ms-If-Tags"
+	headerTags     = "X-Ms-Tags"
+	headerTier     = "X-Ms-Access-Tier"
+	headerPriority = "X-Ms-Rehydrate-Priority"
 )
 
 // head is the status and the headers of an answer. What is zero is not sent, and neither is
@@ -54,9 +63,9 @@ type head struct {
 	written, deleted bool
 
 	contentType string
-	// length is the body's, or of HEAD what the body's would be. streamed: it is not known.
-	length   uint64
-	streamed bool
+	// length is the body's, or of HEAD what the body's would be. streamed: it is not known. empty: the status has no body.
+	length          uint64
+	streamed, empty bool
 }
 
 // writeHead begins an answer.
@@ -70,6 +79,9 @@ func (c *call) writeHead(a *head) {
 			l = c.showLease(a.blob.Lease)
 		}
 		w.describe(a, c.r.HTTP.Method == http.MethodHead, c.r.Access.Replaces(), l)
+		if n := len(a.blob.Tags); n > 0 && c.r.Access.Tags() {
+			w.since(protocol.Version20191212, "X-Ms-Tag-Count", strconv.Itoa(n))
+		}
 	default:
 		w.values = make([]string, 0, 6)
 		w.tag(a.modified)
@@ -99,7 +111,7 @@ func (c *call) writeHead(a *head) {
 	w.set(headerContentMD5, a.md5)
 	w.set(headerContentCRC64, a.crc64)
 	w.set("Content-Type", a.contentType)
-	if !a.streamed {
+	if !a.streamed && !a.empty {
 		w.set("Content-Length", strconv.FormatUint(a.length, 10))
 	}
 	c.w.WriteHeader(a.status)
@@ -165,28 +177,13 @@ func (w *headers) describe(a *head, properties bool, shown protocol.Shows, l sho
 	w.since(ranges, "Accept-Ranges", "bytes")
 	w.since(protocol.Version20151211, "X-Ms-Server-Encrypted", "false")
 	w.since(version20171109, "X-Ms-Creation-Time", wire.FormatHTTPTime(b.Created.Time()))
-	tier, inferred := tierName(b.Tier)
-	w.since(tiers, "X-Ms-Access-Tier", tier)
-	if inferred {
-		w.since(tiers, "X-Ms-Access-Tier-Inferred", "true")
-	}
+	w.tier(tiers, showTier(b), properties)
 	if a.contentRange == "" {
 		w.set(headerContentMD5, encodeMD5(b.MD5))
 	} else {
 		w.set("Content-Range", a.contentRange)
 		w.since(protocol.Version20160531, headerBlobContentMD5, encodeMD5(b.MD5))
 	}
-}
-
-// tierName is the tier as it is answered; inferred where nobody chose one.
-func tierName(t blobs.Tier) (name string, inferred bool) {
-	switch t {
-	case blobs.TierCool:
-		return "Cool", false
-	case blobs.TierCold:
-		return "Cold", false
-	}
-	return "Hot", t == blobs.TierDefault
 }
 
 // keepTag adds the tag to the error of a read whose blob has not changed.

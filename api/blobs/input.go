@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ type input struct {
 	snapshot geo.Timestamp
 	guard    blobs.Guard
 	tier     blobs.Tier
+	tags     []blobs.Pair
 	metadata []blobs.Pair
 	// properties are as sent: the content type may be empty. md5 is stored with them
 	// unchecked; the MD5 of a body is in digests.
@@ -41,8 +43,11 @@ var groups = [...]struct {
 }{
 	{operation.Lease | operation.LeaseNeeded, (*call).readLease},
 	{operation.Conditions, (*call).readConditions},
+	{operation.BlobConditions, (*call).readBlobConditions},
+	{operation.IfTags, (*call).readTagCondition},
 	{operation.AccessTier, (*call).readTier},
 	{operation.Metadata, (*call).readMetadata},
+	{operation.Tags, (*call).readTags},
 	{operation.Properties, (*call).readProperties},
 	{operation.Integrity, (*call).readDigests},
 }
@@ -66,12 +71,15 @@ func (c *call) readLease() (err error) {
 	return err
 }
 
-func (c *call) readConditions() (err error) {
+func (c *call) readConditions() error { return c.parseConditions(c.r.HTTP.Header) }
+
+// parseConditions reads the four conditions of a blob, by their names in HTTP.
+func (c *call) parseConditions(h http.Header) (err error) {
 	var sent protocol.Conditions
 	if c.asked.Effect == operation.Reads {
-		sent, err = protocol.ParseReadConditions(c.r.HTTP.Header, c.r.Version)
+		sent, err = protocol.ParseReadConditions(h, c.r.Version)
 	} else {
-		sent, err = protocol.ParseWriteConditions(c.r.HTTP.Header)
+		sent, err = protocol.ParseWriteConditions(h)
 	}
 	if err == nil && !sent.IsZero() {
 		c.in.guard.Conditions = sent
@@ -79,24 +87,18 @@ func (c *call) readConditions() (err error) {
 	return err
 }
 
-// readTier reads the tier of a block blob. The tiers that would change how a blob is read or
-// billed are not built.
-func (c *call) readTier() error {
-	switch text := c.r.Header("X-Ms-Access-Tier"); text {
-	case "":
-		c.in.tier = blobs.TierDefault
-	case "Hot":
-		c.in.tier = blobs.TierHot
-	case "Cool":
-		c.in.tier = blobs.TierCool
-	case "Cold":
-		c.in.tier = blobs.TierCold
-	case "Archive", "Smart", "Premium":
-		return storageerr.NotImplemented
-	default:
-		return badHeader("X-Ms-Access-Tier", text)
+// under calls parse with conditions as HTTP names them that the request has under names with a prefix.
+func (c *call) under(prefix string, names []string, parse func(http.Header) error) error {
+	h := http.Header{}
+	for _, name := range names {
+		h[name] = c.r.HTTP.Header[prefix+name]
 	}
-	return nil
+	err := parse(h)
+	var e *storageerr.Error
+	if errors.As(err, &e) && len(e.Details) > 0 && e.Details[0].Name == "HeaderName" {
+		e.Details[0].Value = lower(prefix + e.Details[0].Value)
+	}
+	return err
 }
 
 func (c *call) readMetadata() (err error) {
@@ -161,7 +163,7 @@ func (c *call) readLength() error {
 
 // newBlob is the blob that Put Blob and Put Block List make, without its payload.
 func (in *input) newBlob() blobs.Blob {
-	b := blobs.Blob{Tier: in.tier, Metadata: in.metadata, Properties: in.properties, MD5: in.md5}
+	b := blobs.Blob{Tier: in.tier, Tags: in.tags, Metadata: in.metadata, Properties: in.properties, MD5: in.md5}
 	if b.Properties.ContentType == "" {
 		b.Properties.ContentType = "application/octet-stream"
 	}

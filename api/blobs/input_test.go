@@ -19,11 +19,13 @@ func TestOrderOfChecks(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.BodyBytesMax = 10 })
 	var (
 		snapshot   = fault{"?snapshot", "x", "InvalidQueryParameterValue"}
-		unbuilt    = fault{"x-ms-if-tags", "a='b'", "UnsupportedHeader"}
+		unbuilt    = fault{"x-ms-encryption-key", "k", "UnsupportedHeader"}
 		refused    = fault{"If-Match", "*", "ConditionHeadersNotSupported"}
 		lease      = fault{"x-ms-lease-id", "x", "InvalidHeaderValue"}
 		date       = fault{"If-Modified-Since", "null, Sun, 06 Nov 1994 08:49:37 GMT", "InvalidHeaderValue"}
 		tag        = fault{"If-None-Match", "*", "UnsatisfiableCondition"}
+		ifTags     = fault{"x-ms-if-tags", "x", "InvalidHeaderValue"}
+		tags       = fault{"x-ms-tags", "x", "InvalidTag"}
 		tier       = fault{"x-ms-access-tier", "x", "InvalidHeaderValue"}
 		metadata   = fault{"x-ms-meta-", "v", "EmptyMetadataKey"}
 		storedMD5  = fault{"x-ms-blob-content-md5", "x", "InvalidMd5"}
@@ -32,31 +34,47 @@ func TestOrderOfChecks(t *testing.T) {
 		long       = fault{"", repeat("x", 11), "RequestBodyTooLarge"}
 		none       = fault{"", "", "ContainerNotFound"}
 	)
-	bodies := map[string]string{"PUT /none/b": "x", "PUT /none/b?comp=block": "x", "PUT /none/b?comp=blocklist": "<BlockList/>"}
+	bodies := map[string]string{"PUT /none/b": "x", "PUT /none/b?comp=block": "x", "PUT /none/b?comp=blocklist": "<BlockList/>", "PUT /none/b?comp=tags": "<Tags><TagSet/></Tags>"}
 	for request, faults := range map[string][]fault{
 		"PUT /none/b": {
 			snapshot, unbuilt,
 			{"x-ms-blob-type", "x", "InvalidHeaderValue"},
 			{"x-ms-blob-content-length", "1", "InvalidHeaderValue"},
-			lease, date, tier, metadata, crc, storedMD5, long, none,
+			lease, date, ifTags, tier, metadata, tags, crc, storedMD5, long, none,
 		},
 		"PUT /none/b?comp=block": {
 			snapshot, unbuilt, {"?blockid", "x", "InvalidQueryParameterValue"}, lease, contentMD5, long, none,
 		},
 		"PUT /none/b?comp=blocklist": {
-			snapshot, unbuilt, lease, date, tier, metadata, storedMD5, contentMD5, {"", "x", "InvalidXmlDocument"}, none,
+			snapshot, unbuilt, lease, date, ifTags, tier, metadata, tags, storedMD5, contentMD5, {"", "x", "InvalidXmlDocument"}, none,
 		},
-		"PUT /none/b?comp=metadata": {snapshot, unbuilt, lease, date, metadata, none},
+		"PUT /none/b?comp=metadata": {snapshot, unbuilt, lease, date, ifTags, metadata, none},
 		"PUT /none/b?comp=properties": {
-			snapshot, unbuilt, {"x-ms-sequence-number-action", "max", "InvalidHeaderValue"}, lease, date, storedMD5, none,
+			snapshot, unbuilt, {"x-ms-sequence-number-action", "max", "InvalidHeaderValue"}, lease, date, ifTags, storedMD5, none,
 		},
-		"PUT /none/b?comp=snapshot": {snapshot, unbuilt, lease, date, metadata, none},
-		"DELETE /none/b":            {snapshot, unbuilt, {"x-ms-delete-snapshots", "x", "InvalidHeaderValue"}, lease, date, none},
+		"PUT /none/b?comp=snapshot": {snapshot, unbuilt, lease, date, ifTags, metadata, none},
+		"DELETE /none/b": {
+			snapshot, unbuilt,
+			{"x-ms-delete-snapshots", "x", "InvalidHeaderValue"},
+			{"x-ms-access-tier-if-modified-since", date.value, "InvalidHeaderValue"},
+			lease, date, ifTags, none,
+		},
+		"PUT /none/b?comp=tier": {snapshot, unbuilt, {"x-ms-rehydrate-priority", "x", "InvalidHeaderValue"}, lease, ifTags, tier, none},
+		"GET /none/b?comp=tags": {
+			snapshot, unbuilt, lease, {"x-ms-blob-if-none-match", "*", "UnsatisfiableCondition"}, ifTags, none,
+		},
+		"PUT /none/b?comp=tags": {
+			snapshot, unbuilt, lease,
+			{"x-ms-blob-if-match", `"a","b"`, "MultipleConditionHeadersNotSupported"},
+			ifTags, contentMD5,
+			{"", "x", "InvalidXmlDocument"},
+			none,
+		},
 		"GET /none/b": {
-			snapshot, unbuilt, {"x-ms-range-get-content-md5", "true", "InvalidHeaderValue"}, lease, tag, none,
+			snapshot, unbuilt, {"x-ms-range-get-content-md5", "true", "InvalidHeaderValue"}, lease, tag, ifTags, none,
 		},
-		"GET /none/b?comp=metadata":  {snapshot, unbuilt, lease, tag, none},
-		"GET /none/b?comp=blocklist": {snapshot, unbuilt, {"?blocklisttype", "x", "InvalidQueryParameterValue"}, lease, none},
+		"GET /none/b?comp=metadata":  {snapshot, unbuilt, lease, tag, ifTags, none},
+		"GET /none/b?comp=blocklist": {snapshot, unbuilt, {"?blocklisttype", "x", "InvalidQueryParameterValue"}, lease, ifTags, none},
 		"PUT /none?restype=container": {
 			refused, {"x-ms-default-encryption-scope", "s", "UnsupportedHeader"}, {"x-ms-blob-public-access", "x", "InvalidHeaderValue"}, metadata,
 		},
@@ -68,6 +86,9 @@ func TestOrderOfChecks(t *testing.T) {
 			method, path, _ := strings.Cut(request, " ")
 			path, query, _ := strings.Cut(path, "?")
 			sent := map[string]string{"x-ms-blob-type": "BlockBlob"}
+			if strings.HasSuffix(request, "=tier") {
+				sent["x-ms-access-tier"] = "Cool"
+			}
 			body := bodies[request]
 			for i := len(faults) - 1; i >= 0; i-- {
 				switch f := faults[i]; {

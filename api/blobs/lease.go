@@ -40,8 +40,8 @@ func (c *call) leaseAction() (lease.Action, error) {
 
 // parseLease reads what Lease Blob and Lease Container ask for (protocol/blob.md 17.1). Headers of other actions are ignored.
 func (c *call) parseLease() (r lease.Request, err error) {
-	if c.r.Version < c.asked.Since {
-		return r, wire.BadParameter("comp", c.r.Query.Get("comp"), "The version of the request does not know the value.")
+	if err := c.checkSince(); err != nil {
+		return r, err
 	}
 	if r.Action, err = c.leaseAction(); err != nil {
 		return r, err

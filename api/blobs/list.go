@@ -14,7 +14,7 @@ import (
 )
 
 // Items of include and the versions they came with. Those that name what this server
-// does not keep (versions, deleted and copied blobs, tags, policies) are
+// does not keep (versions, deleted and copied blobs, policies) are
 // taken and add nothing: there are none to list.
 //
 //nolint:gochecknoglobals // Tables, never written.
@@ -83,8 +83,8 @@ func (c *call) listContainers(asked containersAsked) error {
 // blobsAsked is what a List Blobs asks for.
 type blobsAsked struct {
 	*blobs.Listing
-	itemsMax int
-	metadata bool
+	itemsMax       int
+	metadata, tags bool
 	// echo repeats the parameters that were sent.
 	echo []byte
 }
@@ -107,7 +107,7 @@ func (c *call) parseListBlobs() (a blobsAsked, err error) {
 	}
 	l, err := c.parseListing(&q, from, include)
 	echo := c.sentElements(nil, "Prefix", "Marker", "MaxResults", "Delimiter")
-	return blobsAsked{l, q.Items, include.has("metadata"), echo}, err
+	return blobsAsked{l, q.Items, include.has("metadata"), include.has("tags"), echo}, err
 }
 
 // newMarker is the marker of the page that begins at an entry; empty for none.
@@ -141,7 +141,8 @@ func (c *call) listBlobs(asked blobsAsked) error {
 	defer p.close()
 	next, err := scan(c, c.o.Stamp.Route().At(asked.First()), func(r kv.Reader, budget *services.Budget) (blobs.Position, error) {
 		return blobs.List(c.ctx, r, asked.Listing, budget, func(item blobs.Item) (bool, error) {
-			return p.take(func(b []byte) []byte { return c.itemElement(b, &item, asked.metadata) })
+			item.Blob.SettleTier(asked.Now)
+			return p.take(func(b []byte) []byte { return c.itemElement(b, &item, &asked) })
 		})
 	})
 	if err != nil {

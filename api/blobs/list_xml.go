@@ -59,7 +59,7 @@ func (c *call) containerElement(b []byte, container *catalog.Container, metadata
 }
 
 // itemElement appends one entry of List Blobs (protocol/blob.md 7.3 to 7.5).
-func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
+func (c *call) itemElement(b []byte, item *blobs.Item, asked *blobsAsked) []byte {
 	if item.IsPrefix {
 		b = append(b, "<BlobPrefix>"...)
 		b = nameElement(b, item.Name, c.r.Version)
@@ -87,8 +87,11 @@ func (c *call) itemElement(b []byte, item *blobs.Item, metadata bool) []byte {
 		b = c.propertyElements(b, &item.Blob, item.Snapshot == 0)
 	}
 	b = append(b, "</Properties>"...)
-	if metadata && !item.IsUncommitted {
+	if asked.metadata && !item.IsUncommitted {
 		b = wire.AppendMetadata(b, item.Blob.Metadata)
+	}
+	if asked.tags && len(item.Blob.Tags) > 0 {
+		b = appendTags(b, item.Blob.Tags)
 	}
 	return append(b, "</Blob>"...)
 }
@@ -111,18 +114,15 @@ func (c *call) propertyElements(b []byte, blob *blobs.Blob, leases bool) []byte 
 		b = wire.AppendElement(b, "Content-Disposition", p.ContentDisposition)
 	}
 	b = wire.AppendElement(b, "BlobType", "BlockBlob")
-	if v >= version20170417 {
-		tier, inferred := tierName(blob.Tier)
-		b = wire.AppendElement(b, "AccessTier", tier)
-		if inferred {
-			b = wire.AppendElement(b, "AccessTierInferred", "true")
-		}
-	}
+	b = tierElements(b, v, showTier(blob))
 	if leases {
 		b = c.leaseElements(b, blob.Lease)
 	}
 	if v >= protocol.Version20151211 {
 		b = wire.AppendElement(b, "ServerEncrypted", "false")
+	}
+	if n := len(blob.Tags); n > 0 && v >= protocol.Version20191212 {
+		b = wire.AppendElement(b, "TagCount", strconv.Itoa(n))
 	}
 	return b
 }

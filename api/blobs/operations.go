@@ -24,12 +24,15 @@ var handlers = map[string]func(*call) error{
 	"PutBlob":                checked((*call).checkBlobType, (*call).putBlob),
 	"GetBlob":                parsed((*call).parseDownload, (*call).getBlob),
 	"GetBlobProperties":      checked(nil, (*call).blobProperties),
-	"DeleteBlob":             parsed((*call).parseWithSnapshots, (*call).deleteBlob),
+	"DeleteBlob":             parsed((*call).parseDelete, (*call).deleteBlob),
 	"SnapshotBlob":           checked(nil, (*call).snapshotBlob),
 	"LeaseBlob":              parsed((*call).parseLease, (*call).leaseBlob),
 	"GetBlobMetadata":        checked(nil, (*call).blobMetadata),
 	"SetBlobMetadata":        checked(nil, (*call).setBlobMetadata),
 	"SetBlobProperties":      checked((*call).checkNoPages, (*call).setBlobProperties),
+	"GetBlobTags":            checked((*call).checkSince, (*call).getBlobTags),
+	"SetBlobTags":            checked((*call).checkSince, (*call).setBlobTags),
+	"SetBlobTier":            parsed((*call).parseSetTier, (*call).setBlobTier),
 	"PutBlock":               parsed((*call).parseBlockID, (*call).putBlock),
 	"PutBlockList":           checked(nil, (*call).putBlockList),
 	"GetBlockList":           parsed((*call).parseLists, (*call).blockList),
@@ -62,6 +65,14 @@ func checked(check, run func(*call) error) func(*call) error {
 		}
 		return struct{}{}, check(c)
 	}, func(c *call, _ struct{}) error { return run(c) })
+}
+
+// checkSince refuses an operation that the version of the request does not have.
+func (c *call) checkSince() error {
+	if c.r.Version < c.asked.Since {
+		return wire.BadParameter("comp", c.r.Query.Get("comp"), "The version of the request does not know the value.")
+	}
+	return nil
 }
 
 // run runs the operation that the request asks for.

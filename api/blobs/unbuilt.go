@@ -12,14 +12,17 @@ import (
 //nolint:gochecknoglobals // Tables, never written.
 var (
 	unbuiltOnRead = []string{
-		"X-Ms-Encryption-Key", "X-Ms-Encryption-Key-Sha256", "X-Ms-Encryption-Algorithm", "X-Ms-If-Tags",
+		"X-Ms-Encryption-Key", "X-Ms-Encryption-Key-Sha256", "X-Ms-Encryption-Algorithm",
 	}
 	unbuiltOnWrite = append([]string{
-		"X-Ms-Structured-Body", "X-Ms-Structured-Content-Length", "X-Ms-Encryption-Scope", "X-Ms-Tags",
+		"X-Ms-Structured-Body", "X-Ms-Structured-Content-Length", "X-Ms-Encryption-Scope",
 		"X-Ms-Immutability-Policy-Until-Date", "X-Ms-Immutability-Policy-Mode", "X-Ms-Legal-Hold",
-		"X-Ms-Access-Tier-If-Modified-Since", "X-Ms-Access-Tier-If-Unmodified-Since",
 	}, unbuiltOnRead...)
-	unbuiltOnCreate = []string{"X-Ms-Default-Encryption-Scope", "X-Ms-Deny-Encryption-Scope-Override"}
+	// Before 2019-12-12 blobs have no tags.
+	headersOfTags = []string{headerTags, headerIfTags}
+	// Delete Blob has these from 2026-04-06 on.
+	headersOfTierChange = []string{"X-Ms-Access-Tier-If-Modified-Since", "X-Ms-Access-Tier-If-Unmodified-Since"}
+	unbuiltOnCreate     = []string{"X-Ms-Default-Encryption-Scope", "X-Ms-Deny-Encryption-Scope-Override"}
 )
 
 // refuseUnbuilt refuses what would make the request another one and is not built, and the
@@ -35,6 +38,16 @@ func (c *call) refuseUnbuilt() error {
 	}
 	if err := c.readVersion(); err != nil {
 		return err
+	}
+	if c.r.Version < protocol.Version20191212 {
+		if err := c.refuse(headersOfTags); err != nil {
+			return err
+		}
+	}
+	if write && (c.asked.Takes&operation.TierChange == 0 || c.r.Version < version20260406) {
+		if err := c.refuse(headersOfTierChange); err != nil {
+			return err
+		}
 	}
 	if write {
 		return c.refuse(unbuiltOnWrite)

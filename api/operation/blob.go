@@ -107,6 +107,7 @@ var containerRows = []Operation{
 	{
 		Name: "ListBlobs", Built: true, On: Container, Verbs: GET, Restype: restypeContainer, Comp: compList,
 		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: SAS{Type: "c", Account: "l", Service: "l"}, Public: OfContainer, Time: Download,
+		Takes: ListsTags,
 	},
 	{Name: "RenameContainer", On: Container, Verbs: PUT, Restype: restypeContainer, Comp: "rename", Leads: Catalog},
 	{
@@ -135,25 +136,25 @@ var bareBlobRows = []Operation{
 	{
 		Name: "PutBlobFromURL", On: Blob, Verbs: PUT, Since: "2020-04-08",
 		With:  []Field{{Header: copySource}, {Header: "X-Ms-Blob-Type", Value: "BlockBlob"}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Properties | Source | AccessTier,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Properties | Source | AccessTier | Tags,
 	},
 	{
 		Name: "CopyBlobFromURL", On: Blob, Verbs: PUT, Since: "2018-03-28",
 		With:  []Field{{Header: copySource}, {Header: "X-Ms-Requires-Sync", Value: "true"}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
 	},
 	{
 		Name: "CopyBlob", On: Blob, Verbs: PUT, With: []Field{{Header: copySource}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
 	},
 	{
 		Name: "PutBlob", Built: true, On: Blob, Verbs: PUT, Leads: OfService, SAS: newBlob, Time: Upload,
 		Body:  Body{Kind: Stream, Limits: []BodyLimit{{protocol.Version20191212, 5000 << 20}, {protocol.Version20160531, 256 << 20}, {Bytes: 64 << 20}}},
-		Takes: writesBlob | Metadata | Properties | Integrity | AccessTier,
+		Takes: writesBlob | Metadata | Properties | Integrity | AccessTier | Tags,
 	},
 	{
 		Name: "DeleteBlob", Built: true, On: Blob, Verbs: DELETE,
-		Leads: OfService, SAS: SAS{Type: "o", Account: "dxy", Service: "dxy", Current: "d"}, Takes: writesBlob | Snapshot,
+		Leads: OfService, SAS: SAS{Type: "o", Account: "dxy", Service: "dxy", Current: "d"}, Takes: writesBlob | TierChange | Snapshot,
 	},
 }
 
@@ -174,7 +175,7 @@ var blockRows = []Operation{
 		// 50,000 of the longest ids in the longest elements are 6 MB.
 		Name: "PutBlockList", Built: true, On: Blob, Verbs: PUT, Comp: "blocklist",
 		Leads: OfService, SAS: newBlob, Time: Upload, Body: body(XML, 8<<20),
-		Takes: writesBlob | Metadata | Properties | Integrity | AccessTier,
+		Takes: writesBlob | Metadata | Properties | Integrity | AccessTier | Tags,
 	},
 	{
 		Name: "GetBlockList", Built: true, On: Blob, Verbs: GET, Comp: "blocklist",
@@ -224,12 +225,12 @@ var blobCompRows = []Operation{
 		Leads: OfService, SAS: writeBlob, Takes: writesBlob | Properties,
 	},
 	{
-		Name: "GetBlobTags", On: Blob, Verbs: GET, Comp: compTags, Since: protocol.Version20191212,
-		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: SAS{Type: "o", Account: "t", Service: "t"}, Takes: IfTags | Lease | Snapshot,
+		Name: "GetBlobTags", Built: true, On: Blob, Verbs: GET, Comp: compTags, Since: protocol.Version20191212,
+		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: SAS{Type: "o", Account: "t", Service: "t"}, Takes: IfTags | Lease | BlobConditions | Snapshot,
 	},
 	{
-		Name: "SetBlobTags", On: Blob, Verbs: PUT, Comp: compTags, Since: protocol.Version20191212, Leads: OfService,
-		SAS: SAS{Type: "o", Account: "t", Service: "t"}, Body: body(XML, xmlMax), Takes: IfTags | LeaseNeeded | Integrity,
+		Name: "SetBlobTags", Built: true, On: Blob, Verbs: PUT, Comp: compTags, Since: protocol.Version20191212, Leads: OfService,
+		SAS: SAS{Type: "o", Account: "t", Service: "t"}, Body: body(XML, xmlMax), Takes: IfTags | LeaseNeeded | BlobConditions | Integrity,
 	},
 	{
 		Name: "LeaseBlob", Built: true, On: Blob, Verbs: PUT, Comp: compLease, Since: protocol.Version20090919,
@@ -247,7 +248,7 @@ var blobCompRows = []Operation{
 	{
 		// The SDKs of one family name the comp.
 		Name: "CopyBlob", On: Blob, Verbs: PUT, Comp: "copy",
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier,
+		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
 	},
 	{
 		Name: "IncrementalCopyBlob", On: Blob, Verbs: PUT, Comp: "incrementalcopy", Since: protocol.Version20160531,
@@ -258,7 +259,7 @@ var blobCompRows = []Operation{
 		Leads: OfService, SAS: writeBlob,
 	},
 	{
-		Name: "SetBlobTier", On: Blob, Verbs: PUT, Comp: "tier", Since: "2017-04-17",
+		Name: "SetBlobTier", Built: true, On: Blob, Verbs: PUT, Comp: "tier", Since: "2017-04-17",
 		Leads: OfService, SAS: writeBlob, Takes: IfTags | Lease | AccessTier | Snapshot,
 	},
 	{

@@ -194,7 +194,7 @@ type BodyLimit struct {
 }
 
 // Takes are the groups of headers that an operation takes.
-type Takes uint16
+type Takes uint32
 
 // The groups.
 const (
@@ -218,10 +218,16 @@ const (
 	AppendPosition
 	// Source is the conditions on the source of a copy.
 	Source
-	// AccessTier is x-ms-access-tier.
+	// AccessTier is x-ms-access-tier. TierChange is a condition on when the tier was last set.
 	AccessTier
 	// Snapshot is the parameter of that name: the operation is of a snapshot as well.
 	Snapshot
+	TierChange
+	// Tags is x-ms-tags, and ListsTags the item tags of include.
+	Tags
+	ListsTags
+	// BlobConditions are the conditions of HTTP under names that begin with x-ms-blob-.
+	BlobConditions
 
 	// Conditions are all four of HTTP.
 	Conditions = IfMatch | IfNoneMatch | IfModifiedSince | IfUnmodifiedSince

@@ -29,6 +29,9 @@ func (o *Operation) Permitted(a *protocol.Access, h http.Header, q protocol.Quer
 	if o.SAS.Current != "" && !q.Has("versionid") && !q.Has("deletetype") {
 		letters = o.SAS.Current
 	}
+	if o.asksTags(h, q) && !a.Tags() {
+		letters = "" // The other letters do not suffice.
+	}
 	upserts := o.SAS.Upsert != "" && !protocol.HasCondition(h, "If-Match")
 	if !strings.ContainsAny(a.Letters, letters) || upserts && !strings.Contains(a.Letters, o.SAS.Upsert) {
 		if a.Hidden {
@@ -37,4 +40,21 @@ func (o *Operation) Permitted(a *protocol.Access, h http.Header, q protocol.Quer
 		return storageerr.PermissionMismatch
 	}
 	return nil
+}
+
+// asksTags reports whether a request reads or writes tags of blobs besides: it has to be permitted (protocol/blob.md 9.4, 7.1,
+// 16.2).
+func (o *Operation) asksTags(h http.Header, q protocol.Query) bool {
+	switch {
+	case o.Takes&Tags != 0 && h.Get("X-Ms-Tags") != "", o.Takes&IfTags != 0 && h.Get("X-Ms-If-Tags") != "":
+		return true
+	case o.Takes&ListsTags == 0:
+		return false
+	}
+	for item := range q.Included() {
+		if item == "tags" {
+			return true
+		}
+	}
+	return false
 }

@@ -40,6 +40,9 @@ func (a *Access) OfTable(name string) bool {
 // CreatesOnly reports whether a write may create a blob, and not overwrite one.
 func (a *Access) CreatesOnly() bool { return a != nil && !strings.Contains(a.Letters, "w") }
 
+// Tags reports whether the tags of blobs may be read and written.
+func (a *Access) Tags() bool { return a == nil || strings.Contains(a.Letters, "t") }
+
 // Replaces returns what a read of a blob shows in place of its own headers.
 func (a *Access) Replaces() Shows {
 	if a == nil {

@@ -64,7 +64,7 @@ type Snapshots struct {
 
 // Tiering is what is kept of tiers besides the tier.
 type Tiering struct {
-	// Changed is the commit time of the last Set Blob Tier; zero if there was none.
+	// Changed is the commit time of the last Set Blob Tier, or the end of the rehydration that it began; zero if there was none.
 	Changed geo.Timestamp
 	// To is the tier that an archived blob gets at the time Until of the clock; TierDefault for none. High is its priority.
 	To    Tier

@@ -20,8 +20,9 @@ type Conditions interface {
 
 // Guard is what a request requires of a blob or a container before it is read or written.
 type Guard struct {
-	// Conditions may be nil.
+	// Conditions may be nil, and so may Tags, the condition on the tags of a blob.
 	Conditions Conditions
+	Tags       *TagCondition
 	// Lease is the one that the request names; nil for none. LeaseNeeded: without it the request is refused while there is
 	// one that is locked.
 	Lease       *lease.ID
@@ -35,14 +36,18 @@ type Guard struct {
 // InTime implements services.Timed.
 func (g *Guard) InTime(now geo.Timestamp) { g.now = now }
 
-// State is what a guard is tested against: the last change of a blob or a container, and its lease.
+// State is what a guard is tested against: the last change of a blob or a container, its lease, and the tags of a blob.
 type State struct {
 	Modified geo.Timestamp
 	Lease    lease.Lease
+	Tags     []Pair
 }
 
 // Check tests the guard of a read, for a container or a blob: the conditions, then the lease (protocol/blob.md 2.6). at is now.
 func (g *Guard) Check(s State, at geo.Timestamp, errs lease.Errors) error {
+	if !g.Tags.Holds(s.Tags) { // It is 412, which goes before a 304.
+		return storageerr.ConditionNotMet
+	}
 	if g.Conditions != nil {
 		if err := g.Conditions.Read(s.Modified); err != nil {
 			return err
@@ -60,6 +65,9 @@ func (g *Guard) check(creates, exists bool, s State, errs lease.Errors) error {
 		if err := g.Conditions.Write(creates, exists, s.Modified); err != nil {
 			return err
 		}
+	}
+	if !g.Tags.Holds(s.Tags) {
+		return storageerr.ConditionNotMet
 	}
 	return s.Lease.Check(g.Lease, g.LeaseNeeded, g.now, errs)
 }
@@ -81,18 +89,23 @@ func (c *Command) Partition() keys.Partition { return c.Name.Partition() }
 // Gone implements services.Write.
 func (c *Command) Gone() error { return storageerr.ContainerNotFound }
 
-// check tests the guard on the blob, which is zero if it does not exist.
+// check tests the guard on the blob, which is zero if it does not exist, and settles its tier.
 func (c *Command) check(creates, exists bool, b *Blob) error {
-	return c.Guard.check(creates, exists, State{b.Modified, b.Lease}, lease.OfBlob())
+	b.SettleTier(c.now)
+	return c.Guard.check(creates, exists, State{b.Modified, b.Lease, b.Tags}, lease.OfBlob())
 }
 
-// replaced reads the blob that a command makes or replaces, under its guard. Its lease is what the write leaves of it.
+// replaced reads the blob that a command makes or replaces, under its guard. Its lease is what the write leaves of it. An
+// archived blob is not replaced.
 func (c *Command) replaced(get kv.Getter) (old Blob, err error) {
 	old, exists, err := lookup(get, c.Name)
 	if err != nil {
 		return old, err
 	}
 	if err := c.check(true, exists, &old); err != nil {
+		return old, err
+	}
+	if err := old.Online(); err != nil {
 		return old, err
 	}
 	old.Lease = old.Lease.Written(c.now)

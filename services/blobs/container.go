@@ -56,5 +56,5 @@ func (g *Guard) checkContainer(get kv.Getter, s geo.Service, a geo.Account, name
 	if err != nil {
 		return err
 	}
-	return g.check(false, true, State{c.Modified, c.Lease}, lease.OfContainer())
+	return g.check(false, true, State{Modified: c.Modified, Lease: c.Lease}, lease.OfContainer())
 }

@@ -38,6 +38,10 @@ func DescribeRow(row, value []byte) (i RowInfo, err error) {
 		if l := b.Lease.Describe(); l != "" {
 			i.Detail += ", " + l
 		}
+		i.Detail += b.Tiering.describe(b.Tier)
+		if n := len(b.Tags); n > 0 {
+			i.Detail += fmt.Sprintf(", %d tags", n)
+		}
 	case rowSnapshot:
 		i.Kind = "snapshot"
 		b, err := parseRow(value)
@@ -76,6 +80,17 @@ func DescribeRow(row, value []byte) (i RowInfo, err error) {
 		return i, ErrMalformed
 	}
 	return i, nil
+}
+
+// describe describes a tier that keeps clients from the content; nothing of another one.
+func (t Tiering) describe(tier Tier) string {
+	switch {
+	case tier != TierArchive:
+		return ""
+	case t.To != TierDefault:
+		return fmt.Sprintf(", archived, tier %d at %s", t.To, t.Until)
+	}
+	return ", archived"
 }
 
 // where describes where the payload is.

@@ -3,7 +3,6 @@ package blobs
 import (
 	"fmt"
 
-	"antipode/services/lease"
 	"antipode/services/storageerr"
 	"antipode/stamp/kv"
 )
@@ -28,15 +27,15 @@ func lookup(get kv.Getter, n Name) (b Blob, exists bool, err error) {
 	return b, true, nil
 }
 
-// leaseOf reads the lease of a blob, of one that does not exist none.
-func leaseOf(get kv.Getter, n Name) (lease.Lease, error) {
+// headOf reads a blob without its payload, of one that does not exist the zero value.
+func headOf(get kv.Getter, n Name) (Blob, error) {
 	v, ok, err := get.Get(n.key())
 	if err != nil || !ok {
-		return lease.Lease{}, err
+		return Blob{}, err
 	}
 	b, _, err := parseHead(v)
 	if err != nil {
-		return lease.Lease{}, fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err)
+		return Blob{}, fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err)
 	}
-	return b.Lease, nil
+	return b, nil
 }

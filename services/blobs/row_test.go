@@ -249,12 +249,16 @@ func FuzzParseRow(f *testing.F) {
 	})
 }
 
-// The row of a blob is described with its lease.
-func TestDescribeLease(t *testing.T) {
+// The row of a blob is described with its lease, with what keeps clients from the content, and with its tags.
+func TestDescribeBlob(t *testing.T) {
 	all := goldenBlobs()
 	for i, want := range map[int]string{
 		0: "modified 5882-04-23T16:27:23.6508552Z, 5 bytes inline",
 		6: "modified 5882-04-23T16:27:23.6508552Z, 5 bytes inline, lease 01000000-0000-0000-0000-000000000002 until 5882-04-23T16:27:23.6508569Z",
+		8: "modified 5882-04-23T16:27:23.6508552Z, 5 bytes inline, archived",
+		9: "modified 5882-04-23T16:27:23.6508552Z, 5 bytes inline, archived, tier 2 at " + geo.Timestamp(9).String(),
+		10: "modified " + geo.Timestamp(4).String() + ", 1048577 bytes in 2 chunks, lease 01000000-0000-0000-0000-000000000002 until " +
+			"5882-04-23T16:27:23.6508569Z, 2 tags",
 	} {
 		row, err := appendRow(nil, &all[i])
 		require.NoError(t, err)

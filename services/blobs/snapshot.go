@@ -69,6 +69,9 @@ func (w *SnapshotBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	if err := w.check(false, true, &b); err != nil {
 		return services.Effect{}, err
 	}
+	if err := b.Online(); err != nil {
+		return services.Effect{}, err
+	}
 	s := b
 	s.Lease, s.Snapshots = lease.Lease{}, Snapshots{}
 	if len(w.Metadata) > 0 {
@@ -96,6 +99,8 @@ func (w *SnapshotBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 type DeleteSnapshot struct {
 	Command
 	Snapshot geo.Timestamp
+	// Tier are conditions on the change of the tier; nil for none.
+	Tier Conditions
 }
 
 // Deletes implements services.Deletion.
@@ -112,6 +117,9 @@ func (w *DeleteSnapshot) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effe
 		return services.Effect{}, err
 	}
 	if err := w.check(false, true, &s); err != nil {
+		return services.Effect{}, err
+	}
+	if err := w.checkTier(w.Tier, true, &s); err != nil {
 		return services.Effect{}, err
 	}
 	key := snapshotRow(b.Snapshots.First, w.Snapshot)

@@ -30,11 +30,14 @@ func (w *PutBlock) Admit(get kv.Getter, now geo.Timestamp) error {
 
 // admit returns the session with the block counted.
 func (w *PutBlock) admit(get kv.Getter, at geo.Timestamp) (s Staging, left bool, err error) {
-	held, err := leaseOf(get, w.Name)
+	b, err := headOf(get, w.Name)
 	if err != nil {
 		return s, false, err
 	}
-	if err := w.check(true, false, &Blob{Lease: held}); err != nil {
+	if err := w.check(true, false, &b); err != nil {
+		return s, false, err
+	}
+	if err := b.Online(); err != nil {
 		return s, false, err
 	}
 	s, live, there, err := GetStaging(get, w.Name, at)

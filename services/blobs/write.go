@@ -82,6 +82,8 @@ type DeleteBlob struct {
 	// Uncommitted: a blob that has only uncommitted blocks may be deleted too (versions
 	// from 2013-08-15 on).
 	Uncommitted bool
+	// Tier are conditions on the change of the tier; nil for none.
+	Tier Conditions
 }
 
 // Deletes implements services.Deletion.
@@ -103,6 +105,9 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 		return services.Effect{}, err
 	}
 	if err := w.check(false, exists, &old); err != nil {
+		return services.Effect{}, err
+	}
+	if err := w.checkTier(w.Tier, exists, &old); err != nil {
 		return services.Effect{}, err
 	}
 	snapshots := old.Snapshots.Count > 0
@@ -155,6 +160,9 @@ func (c *Command) rewrite(get kv.Getter, at geo.Timestamp, set func(*Blob)) (ser
 		return services.Effect{}, err
 	}
 	if err := c.check(false, true, &b); err != nil {
+		return services.Effect{}, err
+	}
+	if err := b.Online(); err != nil {
 		return services.Effect{}, err
 	}
 	set(&b)

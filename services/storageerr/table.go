@@ -112,6 +112,13 @@ var (
 
 	UnauthorizedBlobOverwrite  = Row{403, "UnauthorizedBlobOverwrite", "This request is not authorized to perform blob overwrites."}
 	LeaseNotPresentOnContainer = Row{412, "LeaseNotPresentWithContainerOperation", "There is currently no lease on the container."}
+	BlobArchived               = Row{409, "BlobArchived", "This operation is not permitted on an archived blob."}
+	BlobBeingRehydrated        = Row{409, "BlobBeingRehydrated", "This operation is not permitted because the blob is being rehydrated."}
+	InvalidBlobType            = Row{409, "InvalidBlobType", "The blob type is invalid for this operation."}
+	TagsTooLarge               = Row{400, "TagsTooLarge", "The tags specified exceed the maximum permissible limit."}
+	EmptyTagName               = Row{400, "EmptyTagName", "The name of one of the tag key-value pairs is empty."}
+	DuplicateTagNames          = Row{400, "DuplicateTagNames", "The tags specified contain duplicate names."}
+	InvalidTag                 = Row{400, "InvalidTag", "The tags specified are invalid. It contains characters that are not permitted."}
 	PublicAccessNotPermitted   = Row{409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account."}
 	ConditionsNotSupported     = Row{400, "ConditionHeadersNotSupported", "Condition headers are not supported."}
 
