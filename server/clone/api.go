@@ -32,9 +32,10 @@ const (
 
 // Data configures how a front end treats data, as those of the location do.
 type Data struct {
-	Scans    *services.Scans
-	NameRest time.Duration
-	Logger   *slog.Logger
+	Scans       *services.Scans
+	NameRest    time.Duration
+	Rehydration time.Duration
+	Logger      *slog.Logger
 }
 
 // serve returns the front end over the stamp of a clone. Nothing in its directory runs operations of accounts, and it
@@ -52,6 +53,7 @@ func (o Options) serve(s *stamp.Stamp) *api.Server {
 		},
 		Blobs: blobs.NewHandler(blobs.Options{
 			Stamp: s, Writer: w, Payload: s, Names: d.Containers(), Scans: o.Data.Scans, NameRest: o.Data.NameRest, Logger: o.Data.Logger,
+			Rehydration:      o.Data.Rehydration,
 			InFlightBytesMax: inFlightBytes, AnswersBytesMax: answersBytesMax,
 		}),
 		Queues: queues.NewHandler(queues.Options{

@@ -26,6 +26,9 @@ const (
 	cacheBytesMax = 1 << 40
 )
 
+// rehydrationMax is far above what any client waits for.
+const rehydrationMax = 360 * time.Hour
+
 // validateBounds checks sizes and times. 0 is the default: that is how `cluster start` writes a field that nothing
 // set.
 func (n Node) validateBounds(w *walker) {
@@ -37,6 +40,9 @@ func (n Node) validateBounds(w *walker) {
 	}
 	if rest, err := time.ParseDuration(string(n.NameRest)); err != nil || rest < 0 {
 		w.bad("name_rest", "write a span of time, such as 40s, or 0s for none")
+	}
+	if takes, err := time.ParseDuration(string(n.Rehydration)); err != nil || takes < 0 || takes > rehydrationMax {
+		w.bad("rehydration", "write a span of time up to 360h, such as 1h, or 0s for none")
 	}
 	if target, err := time.ParseDuration(string(n.RPOTarget)); err != nil || target <= 0 {
 		w.bad("rpo_target", "write a span of time above zero, such as 15m")

@@ -117,6 +117,7 @@ func TestNumbers(t *testing.T) {
 		reserve = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default of 512 MiB"
 		cache   = "write a number of bytes from 100663296 to 1099511627776, or leave it out for the default of 256 MiB"
 		rest    = "write a span of time, such as 40s, or 0s for none"
+		hydrate = "write a span of time up to 360h, such as 1h, or 0s for none"
 		target  = "write a span of time above zero, such as 15m"
 		budget  = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default"
 		age     = "write a span of time above zero, such as 72h"
@@ -140,6 +141,11 @@ func TestNumbers(t *testing.T) {
 		{"name_rest: -1s", "name_rest", "-1s", rest},
 		{"name_rest: 40", "name_rest", "40", rest},
 		{"name_rest: 9999999h", "name_rest", "9999999h", rest},
+		{"rehydration: 0s", "", "", ""},
+		{"rehydration: 360h", "", "", ""},
+		{"rehydration: 361h", "rehydration", "361h", hydrate},
+		{"rehydration: -1s", "rehydration", "-1s", hydrate},
+		{"rehydration: 1", "rehydration", "1", hydrate},
 		{"rpo_target: 90s", "", "", ""},
 		{"rpo_target: 0s", "rpo_target", "0s", target},
 		{"rpo_target: -1m", "rpo_target", "-1m", target},

@@ -36,6 +36,8 @@ type Node struct {
 	// NameRest is how long the name of a deleted table or container cannot be created
 	// again. Default 40s, as in the public service.
 	NameRest Duration `yaml:"name_rest"`
+	// Rehydration is how long an archived blob takes to get another tier. Default 1h; 0s means no time.
+	Rehydration Duration `yaml:"rehydration"`
 	// RPOTarget is the age from which a change that is not at the other location is reported as late.
 	// Default 15m.
 	RPOTarget Duration `yaml:"rpo_target"`
@@ -323,15 +325,8 @@ func (n Node) withDefaults() Node {
 		n.MetricsAccounts = 100
 	}
 	n.QueueScale.Max, n.QueueScale.UpRate = cmp.Or(n.QueueScale.Max, 64), cmp.Or(n.QueueScale.UpRate, 1000)
-	if n.NameRest == "" {
-		n.NameRest = "40s"
-	}
-	if n.RPOTarget == "" {
-		n.RPOTarget = "15m"
-	}
-	if n.OutboxAge == "" {
-		n.OutboxAge = "72h"
-	}
+	n.NameRest, n.Rehydration = cmp.Or(n.NameRest, "40s"), cmp.Or(n.Rehydration, "1h")
+	n.RPOTarget, n.OutboxAge = cmp.Or(n.RPOTarget, "15m"), cmp.Or(n.OutboxAge, "72h")
 	n.Drain = n.Drain.withDefaults()
 	set(&n.Listen.Node, ":10100")
 	set(&n.Listen.Blob, ":10000")

@@ -171,7 +171,7 @@ func (l *Location) OpenClone(ctx context.Context, name geo.Account, q wire.OpenC
 			Location: l.o.Name, Route: l.o.Route, State: l.o.State, Clock: l.o.Clock, Seed: l.o.Seed ^ uint64(l.o.Clock.Now().UnixNano()),
 			Parity: l.o.Parity, Tick: l.o.Tick, ReserveBytes: l.o.ReserveBytes, Logger: l.o.Logger.With("clone_of", name),
 		},
-		Data: clone.Data{Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger},
+		Data: clone.Data{Scans: l.o.Scans, NameRest: l.o.NameRest, Rehydration: l.o.Rehydration, Logger: l.o.Logger},
 	})
 	if err != nil {
 		return wire.Clone{}, err

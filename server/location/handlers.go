@@ -32,7 +32,8 @@ func (l *Location) Serve(o *api.Options, m *Meters) {
 	}
 	o.Blobs = blobs.NewHandler(blobs.Options{
 		Stamp: l, Writer: l.Primary, Payload: l, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest, Logger: l.o.Logger,
-		Abandoned: func(bytes int64) { m.Abandoned.Add(l.o.Name, bytes) },
+		Rehydration: l.o.Rehydration,
+		Abandoned:   func(bytes int64) { m.Abandoned.Add(l.o.Name, bytes) },
 	})
 	o.Queues = queues.NewHandler(queues.Options{
 		Stamp: l, Writer: l.Primary, Names: names, Scans: l.o.Scans, NameRest: l.o.NameRest,

@@ -56,6 +56,8 @@ type Options struct {
 	// NameRest is how long the name of a deleted table or container cannot be created
 	// again. Zero means no time.
 	NameRest time.Duration
+	// Rehydration is how long an archived blob takes to get another tier. Zero means no time.
+	Rehydration time.Duration
 	// SweepEvery is the pause between two rounds of the sweep of deleted tables and containers. Zero means 10 s.
 	SweepEvery time.Duration
 	Queues     Queueing

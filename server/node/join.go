@@ -45,7 +45,7 @@ func (n *Node) locationOptions(seed uint64) location.Options {
 	}
 	o := location.Options{
 		Name: c.Location, Other: c.Pair.Location, Parity: parity(c.Location, c.Pair.Location), Nodes: n.nodes(), Local: []geo.NodeID{n.id}, Sites: n.sites(),
-		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), RPOTarget: c.RPOTarget.Duration(),
+		Dir: c.Data, ReserveBytes: c.ReserveBytes, NameRest: c.NameRest.Duration(), Rehydration: c.Rehydration.Duration(), RPOTarget: c.RPOTarget.Duration(),
 		Outbox:   location.OutboxBudget{Bytes: c.OutboxBytes, AccountBytes: c.OutboxAccountBytes, Age: c.OutboxAge.Duration()},
 		CopyRate: c.BootstrapBytesPerSecond, Alone: func() bool { return c.Pair.Away == config.Accept },
 		Queues: location.Queueing{Scale: queues.ScaleOptions{
