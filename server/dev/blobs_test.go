@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
+	"antipode/server/location"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
 	"antipode/stamp/ranges"
@@ -44,10 +45,16 @@ type blobTest struct {
 
 func startBlobTest(t *testing.T) *blobTest {
 	t.Helper()
+	return startBlobTestWith(t, nil)
+}
+
+// startBlobTestWith is startBlobTest with other options of the locations.
+func startBlobTestWith(t *testing.T, adjust func(*location.Options)) *blobTest {
+	t.Helper()
 	base := freeBase(t)
 	c, err := Open(ClusterOptions{
 		Dir: t.TempDir(), Host: "127.0.0.1", PortBase: base, Tick: testTick,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), adjust: adjust,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })

@@ -241,6 +241,57 @@ async function snapshots() {
   await blob.delete({ deleteSnapshots: "include" });
 }
 
+// tags are written and read in every way, at both locations, and are conditions of writes.
+async function tags() {
+  const blob = container.getBlockBlobClient("tagged");
+  const put = await blob.upload("x", 1, { tags: { "a b": "+/=", k: "1" } });
+  assert.deepEqual((await blob.getTags()).tags, { "a b": "+/=", k: "1" });
+  assert.equal((await blob.getProperties()).tagCount, 2);
+  await fails(blob.setTags({ k: "2" }, { conditions: { tagConditions: "k = '2'" } }), 412, "ConditionNotMet");
+  await blob.setTags({ k: "2" }, { conditions: { tagConditions: `k = '2' OR "a b" <> ''` } });
+  await fails(blob.setMetadata({ a: "b" }, { conditions: { tagConditions: "k = '1'" } }), 412, "ConditionNotMet");
+  for (const end = Date.now() + ARRIVE_WAIT_MS; ;) {
+    const got = await second.getBlobClient("tagged").getTags().catch(() => ({}));
+    if (got.tags?.k === "2") break;
+    assert.ok(Date.now() < end, "the tags did not arrive in time");
+    await sleep(50);
+  }
+  for (const c of [container, second]) {
+    for await (const item of c.listBlobsFlat({ prefix: "tagged", includeTags: true })) {
+      assert.deepEqual([item.tags, item.properties.tagCount ?? 1], [{ k: "2" }, 1]);
+    }
+    assert.equal((await c.getBlobClient("tagged").getProperties()).etag, put.etag);
+  }
+  await fails(second.getBlobClient("tagged").setTags({}), 403, "InsufficientAccountPermissions");
+  await blob.delete({ conditions: { tagConditions: "k = '2'" } });
+}
+
+// tiers are set by writes and by themselves, and shown at both locations; an archived blob is not read.
+async function tiers() {
+  const blob = container.getBlockBlobClient("tiered");
+  const put = await blob.upload("x", 1, { tier: "Cool" });
+  await blob.setAccessTier("Archive");
+  await fails(blob.download(), 409, "BlobArchived");
+  await fails(blob.upload("y", 1), 409, "BlobArchived");
+  const got = await blob.getProperties();
+  assert.deepEqual([got.accessTier, got.etag, got.accessTierInferred], ["Archive", put.etag, undefined]);
+  assert.ok(got.accessTierChangedOn instanceof Date);
+  for (const end = Date.now() + ARRIVE_WAIT_MS; ;) {
+    const of = await second.getBlobClient("tiered").getProperties().catch(() => ({}));
+    if (of.accessTier === "Archive") break;
+    assert.ok(Date.now() < end, "the tier did not arrive in time");
+    await sleep(50);
+  }
+  await fails(second.getBlobClient("tiered").download(), 409, "BlobArchived");
+  await fails(second.getBlobClient("tiered").setAccessTier("Hot"), 403, "InsufficientAccountPermissions");
+  await blob.setAccessTier("Hot", { rehydratePriority: "High" });
+  assert.equal((await blob.downloadToBuffer()).toString(), "x");
+  for await (const item of container.listBlobsFlat({ prefix: "tiered" })) {
+    assert.equal(item.properties.accessTier, "Hot");
+  }
+  await blob.delete();
+}
+
 async function refused() {
   const blob = second.getBlockBlobClient("described");
   await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
@@ -260,6 +311,8 @@ await lists();
 await signatures();
 await leases();
 await snapshots();
+await tags();
+await tiers();
 await refused();
 await statistics();
 await container.getBlobClient("described").delete();

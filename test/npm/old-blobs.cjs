@@ -234,6 +234,17 @@ async function snapshots() {
   await call("deleteBlob", CONTAINER, "kept", { deleteSnapshots: "include" });
 }
 
+async function tiers() {
+  await call("createBlockBlobFromText", CONTAINER, "tiered", "x");
+  await call("setBlobTier", CONTAINER, "tiered", "Archive");
+  await fails(call("getBlobToText", CONTAINER, "tiered"), 409, "BlobArchived");
+  assert.equal((await call("getBlobProperties", CONTAINER, "tiered")).accessTier, "Archive");
+  await call("setBlobTier", CONTAINER, "tiered", "Cool");
+  assert.equal(await call("getBlobToText", CONTAINER, "tiered"), "x");
+  assert.equal((await call("listBlobsSegmentedWithPrefix", CONTAINER, "tiered", null)).entries[0].accessTier, "Cool");
+  await call("deleteBlob", CONTAINER, "tiered");
+}
+
 async function leases() {
   await call("createBlockBlobFromText", CONTAINER, "leased", "x");
   const { id } = await call("acquireLease", CONTAINER, "leased", { leaseDuration: 15 });
@@ -259,6 +270,7 @@ async function leases() {
   await secondary();
   await leases();
   await snapshots();
+  await tiers();
   await deletes();
   console.log("all checks passed");
 })().catch((err) => {
