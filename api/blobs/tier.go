@@ -54,7 +54,7 @@ func (c *call) setBlobTier(high bool) error {
 	if err != nil {
 		return err
 	}
-	set := &blobs.SetTier{Command: of, Tier: c.in.tier, High: high, Rehydration: c.o.Rehydration}
+	set := &blobs.SetTier{Command: of, Snapshot: c.in.snapshot, Tier: c.in.tier, High: high, Rehydration: c.o.Rehydration}
 	if err := c.commit(set, &set.Command); err != nil {
 		return err
 	}

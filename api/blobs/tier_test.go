@@ -147,3 +147,26 @@ func TestDeleteByTierChange(t *testing.T) {
 	}
 	require.Equal(t, 202, r.do(http.MethodDelete, "/cont/b", nil, since, before, until, after, "If-Match", etag).status)
 }
+
+// A snapshot keeps its tier and its tags: they are shown, listed and set by the parameter, and a blob whose snapshot is
+// archived is read.
+func TestTierOfSnapshot(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(o *Options) { o.Rehydration = time.Hour })
+	require.Equal(t, 201, r.put("/cont/b", []byte("x"), "x-ms-tags", "k=1", "x-ms-access-tier", "Cool").status)
+	snap := r.snap("/cont/b")
+	require.Equal(t, 204, r.do(http.MethodPut, "/cont/b?comp=tags", tagSet("<Key>k</Key><Value>2</Value>")).status)
+	require.Equal(t, map[string]string{"k": "1"}, parsedTags(t, r.get(snap+"&comp=tags").body))
+	r.requireCode(r.get(snap, "x-ms-if-tags", "k='2'"), 412, "ConditionNotMet")
+	require.Equal(t, 200, r.do(http.MethodPut, snap+"&comp=tier", nil, "x-ms-access-tier", "Archive").status)
+	r.requireCode(r.get(snap), 409, "BlobArchived")
+	require.Equal(t, 200, r.get("/cont/b").status)
+	require.Equal(t, 202, r.do(http.MethodPut, snap+"&comp=tier", nil, "x-ms-access-tier", "Hot").status)
+	require.Equal(t, "rehydrate-pending-to-hot", r.shown(snap)[2])
+	require.Equal(t, [4]string{"Cool", "", "", ""}, r.shown("/cont/b"))
+	require.Regexp(t, `<ArchiveStatus>.*<Value>1</Value>.*<AccessTier>Cool<.*<Value>2</Value>`, string(r.get(listPath+"&include=snapshots,tags").body))
+	r.requireCode(r.do(http.MethodPut, snap+"&comp=tags", tagSet("<Key>k</Key><Value>2</Value>")), 400, "InvalidQueryParameterValue")
+	require.Equal(t, 200, r.setTier("/cont/b", "Archive").status)
+	r.requireCode(r.do(http.MethodPut, "/cont/b?comp=snapshot", nil), 409, "BlobArchived")
+	require.Equal(t, 202, r.do(http.MethodDelete, snap, nil, "x-ms-access-tier-if-modified-since", "Mon, 01 Jan 2001 00:00:00 GMT").status)
+}

@@ -46,9 +46,11 @@ func (c *Command) checkTier(of Conditions, exists bool, b *Blob) error {
 	return of.Write(false, exists, cmp.Or(b.TierChanged(), b.Created))
 }
 
-// SetTier is Set Blob Tier (protocol/blob.md B28). It leaves ETag and Last-Modified.
+// SetTier is Set Blob Tier (protocol/blob.md B28) of a blob, or of one snapshot. It leaves ETag and Last-Modified.
 type SetTier struct {
 	Command
+	// Snapshot is zero for the blob.
+	Snapshot geo.Timestamp
 	// Tier is not TierDefault.
 	Tier Tier
 	// High is the priority of a rehydration, and Rehydration how long one takes that begins now.
@@ -64,6 +66,13 @@ func (w *SetTier) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, er
 	if err != nil {
 		return services.Effect{}, err
 	}
+	key := row()
+	if w.Snapshot != 0 {
+		key = snapshotRow(b.Snapshots.First, w.Snapshot)
+		if b, err = b.snapshot(get, w.Name, w.Snapshot); err != nil {
+			return services.Effect{}, err
+		}
+	}
 	if b.Appended != nil {
 		return services.Effect{}, storageerr.InvalidBlobType
 	}
@@ -73,7 +82,7 @@ func (w *SetTier) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, er
 	if w.Accepted, err = b.setTier(w, at); err != nil {
 		return services.Effect{}, err
 	}
-	return b.effect()
+	return b.effectAt(key)
 }
 
 // setTier changes the tier by the table of protocol/blob.md B28. accepted: by a rehydration.

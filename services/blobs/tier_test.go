@@ -236,3 +236,48 @@ func TestLevelOfTiersAndTags(t *testing.T) {
 	require.Equal(t, feature.Blobs, level(s, &SetTags{Command: tagged.Command, Tags: tagged.Blob.Tags}))
 	require.Equal(t, feature.Base, level(s, &SetTags{Command: tagged.Command}))
 }
+
+// A snapshot has the tier and the tags of its time, and its own tier from then on; the blob has its. One of an archived blob is
+// not made.
+func TestTierOfSnapshot(t *testing.T) {
+	s := tierIs(t, TierCool, false)
+	of := Command{Name: testName("a")}
+	require.NoError(t, s.commit(t, &SetTags{Command: of, Tags: []Pair{{Name: "k", Value: "1"}}}, 2*second))
+	snap := &SnapshotBlob{Command: of}
+	require.NoError(t, s.commit(t, snap, 3*second))
+	require.NoError(t, s.commit(t, &SetTags{Command: of}, 4*second))
+	blob, err := GetBlob(s, of.Name)
+	require.NoError(t, err)
+	kept, err := GetSnapshot(s, of.Name, snap.Snapshot)
+	require.NoError(t, err)
+	require.Equal(t, []Pair{{Name: "k", Value: "1"}}, kept.Tags)
+	require.Equal(t, TierCool, kept.Tier)
+
+	w := setTier(TierArchive)
+	w.Snapshot = snap.Snapshot
+	require.NoError(t, s.commit(t, w, 5*second))
+	after, err := GetBlob(s, of.Name)
+	require.NoError(t, err)
+	require.Equal(t, blob, after)
+	got, err := GetSnapshot(s, of.Name, snap.Snapshot)
+	require.NoError(t, err)
+	require.ErrorIs(t, got.Online(), storageerr.BlobArchived)
+	got.Tier, got.Tiering = kept.Tier, kept.Tiering
+	require.Equal(t, kept, got)
+	w.Snapshot++
+	require.ErrorIs(t, s.commit(t, w, 6*second), storageerr.BlobNotFound)
+	gone := &DeleteSnapshot{Command: of, Snapshot: snap.Snapshot, Tier: &asked{answer: storageerr.ConditionNotMet}}
+	require.ErrorIs(t, s.commit(t, gone, 7*second), storageerr.ConditionNotMet)
+	require.Equal(t, 5*second, gone.Tier.(*asked).modified)
+
+	require.NoError(t, s.commit(t, setTier(TierArchive), 8*second))
+	require.ErrorIs(t, s.commit(t, &SnapshotBlob{Command: of}, 9*second), storageerr.BlobArchived)
+	require.NoError(t, s.commit(t, setTier(TierHot), 9*second))
+	require.ErrorIs(t, s.commit(t, &SnapshotBlob{Command: of}, 10*second), storageerr.BlobBeingRehydrated)
+	again := &SnapshotBlob{Command: of}
+	require.NoError(t, s.commit(t, again, 9*second+hour))
+	thawed, err := GetSnapshot(s, of.Name, again.Snapshot)
+	require.NoError(t, err)
+	require.Equal(t, TierHot, thawed.Tier)
+	require.NoError(t, thawed.Online())
+}
