@@ -40,6 +40,26 @@ func content(n int) []byte {
 	return b
 }
 
+// testRehydration requires that a node without a configured time lets a client wait for an archived blob (server/config).
+func testRehydration(t *testing.T, p *devproc.Process) {
+	ctx, cancel := contextFor(t, time.Minute)
+	defer cancel()
+	c := blobClient(t, p, pathStyle, false)
+	_, err := c.CreateContainer(ctx, "archive", nil)
+	require.NoError(t, err)
+	_, err = c.UploadBuffer(ctx, "archive", "b", content(11), &azblob.UploadBufferOptions{AccessTier: to.Ptr(blob.AccessTierArchive)})
+	require.NoError(t, err)
+	of := c.ServiceClient().NewContainerClient("archive").NewBlobClient("b")
+	_, err = of.SetTier(ctx, blob.AccessTierCool, nil)
+	require.NoError(t, err)
+	got, err := of.GetProperties(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, "Archive", *got.AccessTier)
+	require.Equal(t, "rehydrate-pending-to-cool", *got.ArchiveStatus)
+	_, err = c.DownloadStream(ctx, "archive", "b", nil)
+	requireCode(t, err, http.StatusConflict, "BlobBeingRehydrated")
+}
+
 func testBlobs(t *testing.T, p *devproc.Process, st style) {
 	ctx, cancel := contextFor(t, 2*time.Minute)
 	defer cancel()

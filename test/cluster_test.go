@@ -243,6 +243,11 @@ func TestCluster(t *testing.T) {
 	}
 	t.Run("aztables", func(t *testing.T) { testTables(t, sdk(1, 1), pathStyle) })
 	t.Run("azblob", func(t *testing.T) { testBlobs(t, sdk(0, 2), pathStyle) })
+	t.Run("rehydration", func(t *testing.T) {
+		_, err := d.Admin().Finalize(ctx, admin.Finalize{})
+		require.NoError(t, err)
+		testRehydration(t, sdk(0, 1))
+	})
 
 	l := load.New(d.gateway(false), d.gateway(true), load.Options{Seed: 1, Clients: 8, EntitiesEach: 8, BigClients: 1, BigWritesMax: 4})
 	require.NoError(t, l.Setup(ctx))
