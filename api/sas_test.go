@@ -369,6 +369,29 @@ func TestSASOfTags(t *testing.T) {
 	}
 }
 
+// c makes an append blob and does not replace one, a and w append, and w alone seals (protocol/auth.md 20).
+func TestSASOfAppendBlobs(t *testing.T) {
+	t.Parallel()
+	rig := newResolveRig(t)
+	for i, of := range []string{ofContainer, "sv=2024-08-04&ss=b&srt=o&sp="} {
+		name := fmt.Sprintf("/acct/cont/log%d", i)
+		create := blob("PUT "+name, "", "x-ms-blob-type", "AppendBlob")
+		add, seal := blob("PUT "+name+"?comp=appendblock", "x"), blob("PUT "+name+"?comp=seal", "")
+		rig.want(t, create.by(of+"ar"), 403, "AuthorizationPermissionMismatch")
+		rig.want(t, create.by(of+"c"), 201, "")
+		rig.want(t, create.by(of+"c"), 403, "UnauthorizedBlobOverwrite")
+		rig.want(t, create.by(of+"w"), 201, "")
+		for _, letters := range []string{"a", "w", "ac"} {
+			rig.want(t, add.by(of+letters), 201, "")
+		}
+		rig.want(t, add.by(of+"cr"), 403, "AuthorizationPermissionMismatch")
+		rig.want(t, seal.by(of+"acr"), 403, "AuthorizationPermissionMismatch")
+		rig.want(t, seal.by(of+"w"), 200, "")
+		rig.want(t, add.by(of+"a"), 409, "BlobIsSealed")
+		rig.want(t, add, 409, "BlobIsSealed")
+	}
+}
+
 // Signatures of blobs: c creates and does not overwrite, and the answer shows what the signature says.
 func TestSASOfBlobs(t *testing.T) {
 	t.Parallel()

@@ -79,18 +79,6 @@ func (s *Sim) transaction(a *account) *tables.Batch {
 	return b
 }
 
-// partitionRows reads the rows of one partition out of a map.
-type partitionRows struct {
-	p    keys.Partition
-	rows map[string]string
-}
-
-// Get implements kv.Getter.
-func (r partitionRows) Get(key []byte) ([]byte, bool, error) {
-	v, ok := r.rows[string(key[len(r.p.Append(nil)):])]
-	return []byte(v), ok, nil
-}
-
 // checkWhole: a group shows all of a transaction or nothing of it (invariant 2).
 func (s *Sim) checkWhole(who string, p keys.Partition, rows map[string]string) {
 	if !isGroup(p) {

@@ -321,6 +321,8 @@ func (l *blockLister) start(r kv.Reader, now geo.Timestamp) (err error) {
 	}
 	b, err := l.find(r, l.name)
 	switch {
+	case b.Appended != nil:
+		return storageerr.InvalidBlobType
 	case err == nil:
 		l.blob = &b
 	case errors.Is(err, storageerr.BlobNotFound) && l.live:

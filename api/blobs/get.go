@@ -37,14 +37,17 @@ type source struct {
 }
 
 // lookup reads the addressed blob under the request's guard. first reads of its
-// payload on the same state; it may be nil.
-func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, error) {
+// payload on the same state, where the row does not hold it; it may be nil.
+func (c *call) lookup(first func(r kv.Reader, b *source) error) (*source, error) {
 	name, err := c.name()
 	if err != nil {
 		return nil, err
 	}
 	b := source{name: name}
 	if err := c.read(&b, first); err != nil {
+		return nil, err
+	}
+	if err := c.in.guard.Knows(b.Blob); err != nil {
 		return nil, err
 	}
 	now := c.now()
@@ -60,20 +63,20 @@ func (c *call) lookup(first func(get kv.Getter, b *source) error) (*source, erro
 
 // read reads the row, and what first reads. A payload in blocks is in many rows: those
 // and the blob's are read from one snapshot, which may take longer than a lease.
-func (c *call) read(b *source, first func(get kv.Getter, b *source) error) error {
+func (c *call) read(b *source, first func(r kv.Reader, b *source) error) error {
 	if err := c.ctx.Err(); err != nil {
 		return err // As snapshot.
 	}
-	listed := false
+	inRows := false
 	err := c.ask(c.rangeOf(b.name), func(s ranges.State) error {
 		found, err := c.find(s, b.name)
-		b.Blob, listed = &found, err == nil && found.List != nil
-		if err != nil || first == nil || listed {
+		b.Blob, inRows = &found, found.InRows()
+		if err != nil || first == nil || inRows {
 			return err
 		}
-		return first(s, b)
+		return first(nil, b)
 	})
-	if err != nil || first == nil || !listed {
+	if err != nil || first == nil || !inRows {
 		return err
 	}
 	snap, err := c.snapshot(c.rangeOf(b.name))
@@ -112,12 +115,12 @@ func (c *call) parseDownload() (d download, err error) {
 
 // getBlob is Get Blob (protocol/blob.md B1).
 func (c *call) getBlob(asked download) error {
-	b, err := c.lookup(func(get kv.Getter, b *source) error {
+	b, err := c.lookup(func(r kv.Reader, b *source) error {
 		s, err := asked.bytes.of(b.Length)
 		if err != nil || s.off == s.end {
 			return nil // Answered below, after the conditions.
 		}
-		b.first, err = blobs.WindowAt(get, b.name, b.Blob, s.off, s.end)
+		b.first, err = blobs.WindowAt(r, b.name, b.Blob, s.off, s.end)
 		return err
 	})
 	if err != nil {
@@ -147,7 +150,7 @@ func (c *call) getBlob(asked download) error {
 
 // takeBuffer gives a download the buffer that it reads chunks into, until done is called.
 func (c *call) takeBuffer(b *source) (done func()) {
-	if b.List == nil && len(b.Chunks) == 0 {
+	if !b.InRows() && len(b.Chunks) == 0 {
 		return func() {} // It is all in the row.
 	}
 	drop, ok := c.hold(readBytes)
@@ -268,7 +271,7 @@ func (c *call) keep(win *blobs.Window) (release func()) {
 
 // window reads the window at off.
 func (c *call) window(b *source, off, end uint64) (win blobs.Window, err error) {
-	if b.List == nil {
+	if !b.InRows() {
 		return blobs.WindowAt(nil, b.name, b.Blob, off, end) // It is all in the row.
 	}
 	snap, err := c.snapshot(c.rangeOf(b.name))

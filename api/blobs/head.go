@@ -59,6 +59,10 @@ type head struct {
 
 	// md5 and crc64 are hashes of the body, of the request or of the answer.
 	md5, crc64 string
+	// appended is where an appended block begins, and blocks how many the blob has now.
+	appended, blocks string
+	// sealed: it is what the request did.
+	sealed bool
 	// written adds whether the request was encrypted, and deleted whether for good.
 	written, deleted bool
 
@@ -108,6 +112,11 @@ func (c *call) writeHead(a *head) {
 	w.set(headerLeaseID, a.leased)
 	w.set("X-Ms-Lease-Time", a.left)
 	w.set("X-Ms-Blob-Content-Length", a.listed)
+	w.set("X-Ms-Blob-Append-Offset", a.appended)
+	w.set(headerBlockCount, a.blocks)
+	if a.sealed {
+		w.set(headerSealed, "true")
+	}
 	w.set(headerContentMD5, a.md5)
 	w.set(headerContentCRC64, a.crc64)
 	w.set("Content-Type", a.contentType)
@@ -172,7 +181,13 @@ func (w *headers) describe(a *head, properties bool, shown protocol.Shows, l sho
 	w.set("Content-Language", cmp.Or(shown.ContentLanguage, b.Properties.ContentLanguage))
 	w.set("Cache-Control", cmp.Or(shown.CacheControl, b.Properties.CacheControl))
 	w.since(protocol.Version20130815, "Content-Disposition", cmp.Or(shown.ContentDisposition, b.Properties.ContentDisposition))
-	w.set("X-Ms-Blob-Type", "BlockBlob")
+	w.set("X-Ms-Blob-Type", blobType(b))
+	if b.Appended != nil {
+		w.set(headerBlockCount, strconv.FormatUint(uint64(b.Appended.Blocks), 10))
+		if b.Appended.Sealed {
+			w.since(protocol.Version20191212, headerSealed, "true")
+		}
+	}
 	w.lease(l)
 	w.since(ranges, "Accept-Ranges", "bytes")
 	w.since(protocol.Version20151211, "X-Ms-Server-Encrypted", "false")

@@ -29,6 +29,10 @@ type input struct {
 	properties blobs.Properties
 	md5        []byte
 	digests    digests
+	// appends: Put Blob makes an append blob.
+	appends bool
+	// appendAt is the length that an append blob must have, and sizeMax what it may have afterwards; nil for whatever it is.
+	appendAt, sizeMax *uint64
 	// length is the body's, in bytes.
 	length int64
 }
@@ -45,6 +49,7 @@ var groups = [...]struct {
 	{operation.Conditions, (*call).readConditions},
 	{operation.BlobConditions, (*call).readBlobConditions},
 	{operation.IfTags, (*call).readTagCondition},
+	{operation.AppendPosition, (*call).readAppendPosition},
 	{operation.AccessTier, (*call).readTier},
 	{operation.Metadata, (*call).readMetadata},
 	{operation.Tags, (*call).readTags},
@@ -54,6 +59,7 @@ var groups = [...]struct {
 
 // readInput reads what the operation's row takes, then checks the length of the body.
 func (c *call) readInput() error {
+	c.in.guard.Early = c.r.Version < protocol.Version20150221
 	for i := range groups {
 		if c.asked.Takes&groups[i].takes == 0 {
 			continue
@@ -107,7 +113,7 @@ func (c *call) readMetadata() (err error) {
 }
 
 // takesPayload reports whether the body is the content of the blob, which its plain headers
-// describe.
+// describe; so they do the append blob that is made without content.
 func (c *call) takesPayload() bool {
 	return c.asked.Body.Kind == operation.Stream && c.asked.Takes&operation.Properties != 0
 }
@@ -129,7 +135,7 @@ func (c *call) readProperties() error {
 		ContentLanguage: property("Content-Language"), CacheControl: property("Cache-Control"),
 		ContentDisposition: h.Get("X-Ms-Blob-Content-Disposition"),
 	}
-	if plain {
+	if plain && !c.in.appends {
 		return nil
 	}
 	md5, ok := wire.DecodeBase64(h.Get(headerBlobContentMD5))

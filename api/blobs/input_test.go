@@ -34,7 +34,7 @@ func TestOrderOfChecks(t *testing.T) {
 		long       = fault{"", repeat("x", 11), "RequestBodyTooLarge"}
 		none       = fault{"", "", "ContainerNotFound"}
 	)
-	bodies := map[string]string{"PUT /none/b": "x", "PUT /none/b?comp=block": "x", "PUT /none/b?comp=blocklist": "<BlockList/>", "PUT /none/b?comp=tags": "<Tags><TagSet/></Tags>"}
+	bodies := map[string]string{"PUT /none/b": "x", "PUT /none/b?comp=block": "x", "PUT /none/b?comp=appendblock": "x", "PUT /none/b?comp=blocklist": "<BlockList/>", "PUT /none/b?comp=tags": "<Tags><TagSet/></Tags>"}
 	for request, faults := range map[string][]fault{
 		"PUT /none/b": {
 			snapshot, unbuilt,
@@ -47,6 +47,15 @@ func TestOrderOfChecks(t *testing.T) {
 		},
 		"PUT /none/b?comp=blocklist": {
 			snapshot, unbuilt, lease, date, ifTags, tier, metadata, tags, storedMD5, contentMD5, {"", "x", "InvalidXmlDocument"}, none,
+		},
+		"PUT /none/b?comp=appendblock": {
+			snapshot, unbuilt, lease, date, ifTags,
+			{"x-ms-blob-condition-appendpos", "x", "InvalidHeaderValue"},
+			{"x-ms-blob-condition-maxsize", "x", "InvalidHeaderValue"},
+			contentMD5, long, none,
+		},
+		"PUT /none/b?comp=seal": {
+			snapshot, unbuilt, lease, date, {"x-ms-blob-condition-appendpos", "x", "InvalidHeaderValue"}, none,
 		},
 		"PUT /none/b?comp=metadata": {snapshot, unbuilt, lease, date, ifTags, metadata, none},
 		"PUT /none/b?comp=properties": {

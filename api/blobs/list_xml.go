@@ -113,7 +113,10 @@ func (c *call) propertyElements(b []byte, blob *blobs.Blob, leases bool) []byte 
 	if v >= protocol.Version20130815 {
 		b = wire.AppendElement(b, "Content-Disposition", p.ContentDisposition)
 	}
-	b = wire.AppendElement(b, "BlobType", "BlockBlob")
+	b = wire.AppendElement(b, "BlobType", blobType(blob))
+	if a := blob.Appended; a != nil && a.Sealed && v >= protocol.Version20191212 {
+		b = wire.AppendElement(b, "Sealed", "true")
+	}
 	b = tierElements(b, v, showTier(blob))
 	if leases {
 		b = c.leaseElements(b, blob.Lease)

@@ -36,6 +36,8 @@ var handlers = map[string]func(*call) error{
 	"PutBlock":               parsed((*call).parseBlockID, (*call).putBlock),
 	"PutBlockList":           checked(nil, (*call).putBlockList),
 	"GetBlockList":           parsed((*call).parseLists, (*call).blockList),
+	"AppendBlock":            checked((*call).checkSince, (*call).appendBlock),
+	"AppendBlobSeal":         checked((*call).checkSince, (*call).sealBlob),
 }
 
 // parsed binds an operation: parse reads what it alone has, run resolves the names, evaluates

@@ -9,11 +9,16 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// checkBlobType reads what says which kind of blob Put Blob makes.
+// checkBlobType reads which kind of blob Put Blob makes.
 func (c *call) checkBlobType() error {
 	switch kind := c.r.Header("X-Ms-Blob-Type"); kind {
 	case "BlockBlob":
-	case "PageBlob", "AppendBlob":
+	case "AppendBlob":
+		if c.r.Version < protocol.Version20150221 {
+			return badHeader("X-Ms-Blob-Type", kind)
+		}
+		c.in.appends = true
+	case "PageBlob":
 		return storageerr.NotImplemented
 	case "":
 		return storageerr.MissingRequiredHeader.With("HeaderName", "x-ms-blob-type")
@@ -33,8 +38,11 @@ func (c *call) refusePages(names ...string) error {
 	return nil
 }
 
-// putBlob is Put Blob of a block blob (protocol/blob.md B8).
+// putBlob is Put Blob (protocol/blob.md B8).
 func (c *call) putBlob() error {
+	if c.in.appends {
+		return c.putAppendBlob()
+	}
 	of, err := c.command()
 	if err != nil {
 		return err

@@ -207,7 +207,7 @@ func (r *rig) sendLine(line, body, version string, expand func(string) string) a
 		header = append(header, name, expand(value))
 	}
 	sent := []byte(body)
-	if fields[0] == http.MethodGet || fields[0] == http.MethodHead || fields[0] == http.MethodDelete {
+	if fields[0] == http.MethodGet || fields[0] == http.MethodHead || fields[0] == http.MethodDelete || strings.Contains(line, "AppendBlob") {
 		sent = nil
 	}
 	a, err := r.try(fields[0], strings.ReplaceAll(fields[1], "{n}", expand("{n}")), bytes.NewReader(sent), header...)

@@ -9,11 +9,22 @@ import (
 	"antipode/services/storageerr"
 )
 
-// readTier reads the tier of a block blob. Those that move blobs by themselves, or are of page blobs, are not built.
+// readTier reads the tier of a block blob; an append blob has none. Those that move blobs by themselves, or are of page
+// blobs, are not built.
 func (c *call) readTier() error {
-	switch text := c.r.Header(headerTier); text {
-	case "":
+	switch text := c.r.Header(headerTier); {
+	case text == "":
 		c.in.tier = blobs.TierDefault
+	case c.in.appends:
+		return badHeader(headerTier, text)
+	default:
+		return c.parseTier(text)
+	}
+	return nil
+}
+
+func (c *call) parseTier(text string) error {
+	switch text {
 	case "Hot":
 		c.in.tier = blobs.TierHot
 	case "Cool":

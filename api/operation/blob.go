@@ -198,12 +198,12 @@ var blockRows = []Operation{
 		Leads: OfService, SAS: appendBlob, Takes: writesBlob | AppendPosition | Source,
 	},
 	{
-		Name: "AppendBlock", On: Blob, Verbs: PUT, Comp: "appendblock", Since: protocol.Version20150221, Leads: OfService, SAS: appendBlob,
+		Name: "AppendBlock", Built: true, On: Blob, Verbs: PUT, Comp: "appendblock", Since: protocol.Version20150221, Leads: OfService, SAS: appendBlob,
 		Time: Upload, Body: Body{Kind: Stream, Limits: []BodyLimit{{"2022-11-02", 100 << 20}, {Bytes: 4 << 20}}},
 		Takes: writesBlob | AppendPosition | Integrity,
 	},
 	{
-		Name: "AppendBlobSeal", On: Blob, Verbs: PUT, Comp: "seal", Since: protocol.Version20191212,
+		Name: "AppendBlobSeal", Built: true, On: Blob, Verbs: PUT, Comp: "seal", Since: protocol.Version20191212,
 		Leads: OfService, SAS: writeBlob, Takes: Conditions | LeaseNeeded | AppendPosition,
 	},
 }

@@ -138,7 +138,7 @@ func (n Name) Partition() keys.Partition {
 const (
 	rowBlob     byte = 1 // the blob itself; the whole row key
 	rowStaging  byte = 2 // the session of uncommitted blocks; the whole row key
-	rowBlock    byte = 3 // session, block id: one block
+	rowBlock    byte = 3 // session, block id, or of an append blob where the block ends: one block
 	rowList     byte = 4 // list id, number: a part of a committed block list
 	rowSnapshot byte = 5 // Snapshots.First, time: a snapshot
 )

@@ -40,6 +40,7 @@ func goldenBlockRows(t require.TestingT) [][2][]byte {
 			{ID: extent.ChunkID{1}, Length: 1 << 20, CRC: 0x01020304}, {ID: extent.ChunkID{15: 2}, Length: 1, CRC: 5},
 		}})},
 		{listRow(list, 0), appendSegment(nil, []entry{{session, 5, "b1"}, {session, 1<<20 + 1, "b2"}, {session, 5, "b1"}})},
+		{appendedRow(session, 1<<32+5), block(Block{Length: 5, Inline: []byte("hello")})},
 	}
 }
 
@@ -72,6 +73,11 @@ func TestBlockGolden(t *testing.T) {
 	entries, err := parseSegment(value(3))
 	require.NoError(t, err)
 	require.Equal(t, "b2", entries[1].id)
+	key, err := hex.DecodeString(fields[8])
+	require.NoError(t, err)
+	_, start, err := parseAppended(key[9:], value(4))
+	require.NoError(t, err)
+	require.Equal(t, uint64(1<<32), start)
 }
 
 // Any bytes give a row or ErrMalformed, and what reads writes back to the same bytes.

@@ -29,6 +29,8 @@ type Guard struct {
 	LeaseNeeded bool
 	// CreateOnly: the writer may create a blob, and not overwrite one (protocol/auth.md 20).
 	CreateOnly bool
+	// Early: the version of the request is older than append blobs.
+	Early bool
 	// now is what the leader's clock shows, by which leases end.
 	now geo.Timestamp
 }
@@ -54,6 +56,14 @@ func (g *Guard) Check(s State, at geo.Timestamp, errs lease.Errors) error {
 		}
 	}
 	return s.Lease.Check(g.Lease, g.LeaseNeeded, at, errs)
+}
+
+// Knows refuses an append blob where the version of the request has none.
+func (g *Guard) Knows(b *Blob) error {
+	if g.Early && b.Appended != nil {
+		return storageerr.AppendBlobTooNew
+	}
+	return nil
 }
 
 // check is Check for a write, after InTime.
@@ -92,15 +102,21 @@ func (c *Command) Gone() error { return storageerr.ContainerNotFound }
 // check tests the guard on the blob, which is zero if it does not exist, and settles its tier.
 func (c *Command) check(creates, exists bool, b *Blob) error {
 	b.SettleTier(c.now)
+	if err := c.Knows(b); err != nil {
+		return err
+	}
 	return c.Guard.check(creates, exists, State{b.Modified, b.Lease, b.Tags}, lease.OfBlob())
 }
 
-// replaced reads the blob that a command makes or replaces, under its guard. Its lease is what the write leaves of it. An
-// archived blob is not replaced.
-func (c *Command) replaced(get kv.Getter) (old Blob, err error) {
+// replaced reads the blob that a command makes or replaces, under its guard; with blocks it is none but a block blob. Its lease
+// is what the write leaves of it. An archived blob is not replaced.
+func (c *Command) replaced(get kv.Getter, blocks bool) (old Blob, err error) {
 	old, exists, err := lookup(get, c.Name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return old, err
+	case blocks && old.Appended != nil:
+		return old, storageerr.InvalidBlobType
 	}
 	if err := c.check(true, exists, &old); err != nil {
 		return old, err

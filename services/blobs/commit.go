@@ -68,7 +68,7 @@ type plan struct {
 // guard first, as that does.
 func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Timestamp) error {
 	w.InTime(now)
-	old, err := w.replaced(get)
+	old, err := w.replaced(get, true)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (w *PutBlockList) Prepare(ctx context.Context, get kv.Getter, now geo.Times
 
 // Evaluate implements services.Write.
 func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	old, err := w.replaced(get)
+	old, err := w.replaced(get, true)
 	if err != nil {
 		return services.Effect{}, err
 	}

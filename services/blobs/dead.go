@@ -185,7 +185,7 @@ func (w *lefts) load() error {
 		if _, err := w.budget.Spend(w.ctx, deadWork); err != nil {
 			return err
 		}
-		if s.inRows() {
+		if s.InRows() {
 			w.ahead = &s
 			return nil
 		}
@@ -193,7 +193,7 @@ func (w *lefts) load() error {
 	if err := w.close(); err != nil {
 		return err
 	}
-	if !w.based && w.blob.inRows() {
+	if !w.based && w.blob.InRows() {
 		w.ahead = w.blob
 	}
 	w.based = true
@@ -277,7 +277,7 @@ func (w *DropDead) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, er
 	for _, row := range w.Rows {
 		kind, id, err := parseRowID(row)
 		if err != nil || kind == rowBlock && id == live || kind == rowSnapshot && id == b.Snapshots.First ||
-			kind != rowSnapshot && b.inRows() && id == b.rowsID() {
+			kind != rowSnapshot && b.InRows() && id == b.rowsID() {
 			return services.Effect{}, fmt.Errorf("blobs: row %x is not dead: %w", row, errors.Join(err, ErrMalformed))
 		}
 		ops = append(ops, change.Op{Delete: true, Row: row})

@@ -98,10 +98,12 @@ func (b *Blob) where() string {
 	switch {
 	case len(b.Chunks) > 0:
 		return fmt.Sprintf("%d bytes in %d chunks", b.Length, len(b.Chunks))
-	case b.Appended != nil:
-		return fmt.Sprintf("%d bytes in %d appended blocks of session %s", b.Length, b.Appended.Blocks, b.Appended.Session)
 	case b.List != nil:
 		return fmt.Sprintf("%d bytes in block list %s", b.Length, b.List.ID)
+	case b.Appended != nil && b.Appended.Sealed:
+		return fmt.Sprintf("%d bytes in %d appended blocks of session %s, sealed", b.Length, b.Appended.Blocks, b.Appended.Session)
+	case b.Appended != nil:
+		return fmt.Sprintf("%d bytes in %d appended blocks of session %s", b.Length, b.Appended.Blocks, b.Appended.Session)
 	}
 	return fmt.Sprintf("%d bytes inline", b.Length)
 }

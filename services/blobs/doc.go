@@ -10,7 +10,7 @@
 //
 // # Limits
 //
-//   - Block blobs; no tags.
+//   - Block and append blobs; no tags.
 //   - Rows of dropped blocks are deleted after the write that dropped them. A crash in
 //     between leaves them until the next such write of the blob.
 //   - Chunks of an overwritten or deleted blob, and those of an upload that failed before

@@ -126,14 +126,14 @@ func (w *DeleteSnapshot) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effe
 	if b.Snapshots.Count--; b.Snapshots.Count == 0 {
 		b.Snapshots = Snapshots{}
 	}
-	w.Left = s.inRows()
+	w.Left = s.InRows()
 	effect, err := b.effect()
 	effect.Ops = append(effect.Ops, change.Op{Delete: true, Row: key})
 	return effect, err
 }
 
-// inRows reports whether the payload is in other rows of the partition.
-func (b *Blob) inRows() bool { return b.List != nil || b.Appended != nil }
+// InRows reports whether the payload is in other rows of the partition.
+func (b *Blob) InRows() bool { return b.List != nil || b.Appended != nil }
 
 // shares reports whether a snapshot may name the rows that the blob's payload is in: one was made since they are.
 func (b *Blob) shares() bool {

@@ -31,8 +31,11 @@ func (w *PutBlock) Admit(get kv.Getter, now geo.Timestamp) error {
 // admit returns the session with the block counted.
 func (w *PutBlock) admit(get kv.Getter, at geo.Timestamp) (s Staging, left bool, err error) {
 	b, err := headOf(get, w.Name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return s, false, err
+	case b.Appended != nil:
+		return s, false, storageerr.InvalidBlobType
 	}
 	if err := w.check(true, false, &b); err != nil {
 		return s, false, err

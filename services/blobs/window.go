@@ -45,13 +45,17 @@ type Window struct {
 // of a window is reached; off < end <= b.Length. The rows that a blob's row names do not change
 // while they exist, so windows read one after the other show one state of the blob. It returns
 // ErrReplaced once they are gone.
-func WindowAt(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
-	if b.List == nil {
-		var w Window
+// r may be nil where the payload is in the row: see Blob.InRows.
+func WindowAt(r kv.Reader, n Name, b *Blob, off, end uint64) (Window, error) {
+	var w Window
+	if !b.InRows() {
 		w.add(Block{Inline: b.Inline, Chunks: b.Chunks}, 0, off, end)
 		return w, nil
 	}
-	var w Window
+	if b.Appended != nil {
+		err := w.addAppended(r, n, b, off, end)
+		return w, err
+	}
 	at := uint64(0)
 	for i, length := range b.List.Segments {
 		if at >= end || w.full() {
@@ -61,7 +65,7 @@ func WindowAt(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
 			at += length
 			continue
 		}
-		entries, err := getSegment(get, n, b.List.ID, i)
+		entries, err := getSegment(r, n, b.List.ID, i)
 		if err != nil {
 			return w, err
 		}
@@ -70,7 +74,7 @@ func WindowAt(get kv.Getter, n Name, b *Blob, off, end uint64) (Window, error) {
 				break
 			}
 			if at+uint64(e.length) > off {
-				block, ok, err := getBlock(get, n, e.session, e.id)
+				block, ok, err := getBlock(r, n, e.session, e.id)
 				switch {
 				case err != nil:
 					return w, err

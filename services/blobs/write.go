@@ -10,7 +10,7 @@ import (
 	"antipode/stamp/kv"
 )
 
-// PutBlob is Put Blob: it makes or replaces a whole block blob (protocol/blob.md B8).
+// PutBlob is Put Blob: it makes or replaces a whole block blob, or an append blob without content (protocol/blob.md B8).
 // Its chunks are durable before it is submitted (R3).
 type PutBlob struct {
 	Command
@@ -18,30 +18,44 @@ type PutBlob struct {
 	// an overwritten blob its tier. The range may still read the command after its caller stopped
 	// waiting, so its memory is not reused.
 	Blob Blob
+	// Append makes it an append blob. Blob has no payload then, and no tier.
+	Append bool
 }
 
 // Admit tests the guard on the state that get shows, without a write, so that a large
 // body can be refused before it is read. Evaluate tests again.
 func (w *PutBlob) Admit(get kv.Getter, now geo.Timestamp) error {
 	w.InTime(now)
-	_, err := w.replaced(get)
+	_, err := w.admit(get)
 	return err
+}
+
+// admit reads the blob that is replaced. One with snapshots keeps its type (protocol/blob.md B8).
+func (w *PutBlob) admit(get kv.Getter) (old Blob, err error) {
+	old, err = w.replaced(get, false)
+	if err == nil && old.Snapshots.Count > 0 && w.Append != (old.Appended != nil) {
+		err = storageerr.SnapshotsPresent
+	}
+	return old, err
 }
 
 // Evaluate implements services.Write.
 func (w *PutBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
-	old, err := w.replaced(get)
+	old, err := w.admit(get)
 	if err != nil {
 		return services.Effect{}, err
 	}
 	b := w.Blob
 	b.replaces(&old, at)
+	if w.Append {
+		b.Appended, b.Tier = &Appended{Session: at}, TierDefault
+	}
 	effect, err := b.effect()
 	if err != nil {
 		return services.Effect{}, err
 	}
 	effect.Ops, err = endBlocks(effect.Ops, get, w.Name, &old)
-	w.Modified, w.Left, effect.Chunks = at, len(effect.Ops) > 1 || old.inRows(), b.Chunks
+	w.Modified, w.Left, effect.Chunks = at, len(effect.Ops) > 1 || old.InRows(), b.Chunks
 	return effect, err
 }
 
@@ -120,7 +134,7 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 	}
 	committed := len(ops)
 	ops, err = endBlocks(ops, get, w.Name, &old)
-	w.Left = len(ops) > committed || snapshots || old.inRows()
+	w.Left = len(ops) > committed || snapshots || old.InRows()
 	return services.Effect{Ops: ops}, err
 }
 

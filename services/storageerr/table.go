@@ -98,6 +98,13 @@ var (
 	SnapshotsPresent       = Row{409, "SnapshotsPresent", "This operation is not permitted because the blob has snapshots."}
 	LeaseNotPresentOnBlob  = Row{412, "LeaseNotPresentWithBlobOperation", "There is currently no lease on the blob."}
 
+	// Of append blobs.
+	BlobIsSealed              = Row{409, "BlobIsSealed", "The specified blob is sealed and its contents can't be modified unless the blob is re-created after a delete."}
+	AppendPositionNotMet      = Row{412, "AppendPositionConditionNotMet", "The append position condition specified was not met."}
+	MaxBlobSizeNotMet         = Row{412, "MaxBlobSizeConditionNotMet", "The max blob size condition specified was not met."}
+	AppendedBlocksExceedLimit = Row{409, "BlockCountExceedsLimit", "The committed block count cannot exceed the maximum limit of 50,000 blocks."}
+	AppendBlobTooNew          = Row{409, "FeatureVersionMismatch", "The operation for AppendBlob requires at least version 2015-02-21."}
+
 	// Of leases, of blobs and of containers alike but for the first two.
 	LeaseMismatchOnBlob                = Row{412, "LeaseIdMismatchWithBlobOperation", "The lease ID specified did not match the lease ID for the blob."}
 	LeaseMismatchOnContainer           = Row{412, "LeaseIdMismatchWithContainerOperation", "The lease ID specified did not match the lease ID for the container."}
