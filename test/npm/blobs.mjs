@@ -292,6 +292,41 @@ async function tiers() {
   await blob.delete();
 }
 
+// appends writes a log from several at once, seals it, and reads it at both locations.
+async function appends() {
+  const log = container.getAppendBlobClient("log");
+  await log.create({ blobHTTPHeaders: { blobContentType: "text/plain" }, metadata: { of: "log" } });
+  assert.equal((await log.createIfNotExists()).succeeded, false);
+  const line = (i) => `line ${i} ${"x".repeat(i % 5 === 0 ? 20 << 10 : 5)}\n`;
+  const put = await Promise.all([...Array(20).keys()].map((i) => log.appendBlock(line(i), line(i).length)));
+  assert.deepEqual(put.map((p) => p.blobCommittedBlockCount).sort((a, b) => a - b), [...Array(20).keys()].map((i) => i + 1));
+  const content = await log.downloadToBuffer();
+  put.forEach((p, i) => assert.equal(content.subarray(+p.blobAppendOffset).toString("utf8", 0, line(i).length), line(i)));
+  const last = { conditions: { appendPosition: content.length } };
+  await fails(log.appendBlock("x", 1, { conditions: { appendPosition: 1 } }), 412, "AppendPositionConditionNotMet");
+  await fails(log.appendBlock("x", 1, { conditions: { maxSize: 1 } }), 412, "MaxBlobSizeConditionNotMet");
+  await fails(container.getAppendBlobClient("described").appendBlock("x", 1), 409, "InvalidBlobType");
+  await fails(container.getBlockBlobClient("log").stageBlock("AAAA", "x", 1), 409, "InvalidBlobType");
+  await fails(second.getAppendBlobClient("log").appendBlock("x", 1), 403, "InsufficientAccountPermissions");
+  const body = Buffer.from("the end");
+  const end = await log.appendBlock(body, body.length, {
+    transactionalContentMD5: createHash("md5").update(body).digest(), ...last,
+  });
+  assert.equal(+end.blobAppendOffset, content.length);
+  const sealed = await log.seal();
+  assert.equal(sealed.etag, end.etag);
+  assert.equal(sealed.isSealed, true);
+  await fails(log.appendBlock("x", 1), 409, "BlobIsSealed");
+  await arrived("log", end.etag);
+  await same("log", Buffer.concat([content, body]));
+  const of = await log.getProperties();
+  assert.deepEqual([of.blobType, of.blobCommittedBlockCount, of.isSealed, of.accessTier], ["AppendBlob", 21, true, undefined]);
+  for await (const item of container.listBlobsFlat({ prefix: "log" })) {
+    assert.deepEqual([item.properties.blobType, item.properties.isSealed], ["AppendBlob", true]);
+  }
+  await log.delete();
+}
+
 async function refused() {
   const blob = second.getBlockBlobClient("described");
   await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
@@ -313,6 +348,7 @@ await leases();
 await snapshots();
 await tags();
 await tiers();
+await appends();
 await refused();
 await statistics();
 await container.getBlobClient("described").delete();

@@ -260,6 +260,26 @@ async function leases() {
   await call("releaseLease", CONTAINER, null, held.id);
 }
 
+async function appends() {
+  await call("createOrReplaceAppendBlob", CONTAINER, "log", { contentSettings: { contentType: "text/plain" } });
+  assert.equal((await call("appendFromText", CONTAINER, "log", "one,")).appendOffset, "0");
+  const two = await call("appendBlockFromText", CONTAINER, "log", "two", { appendPosition: 4, maxBlobSize: 7 });
+  assert.equal(two.committedBlockCount, "2");
+  await fails(call("appendBlockFromText", CONTAINER, "log", "x", { appendPosition: 4 }), 412, "AppendPositionConditionNotMet");
+  await fails(call("appendBlockFromText", CONTAINER, "log", "x", { maxBlobSize: 7 }), 412, "MaxBlobSizeConditionNotMet");
+  assert.equal((await download("log")).toString(), "one,two");
+  const of = await call("getBlobProperties", CONTAINER, "log");
+  assert.deepEqual([of.blobType, of.committedBlockCount, of.contentLength], ["AppendBlob", "2", "7"]);
+  await arrived("log", two.etag);
+  // In blocks of 4 MiB, one after the other as long as no part of the stream is longer.
+  const long = randomBytes(9 << 20);
+  const parts = [...Array(144).keys()].map((i) => long.subarray(i << 16, (i + 1) << 16));
+  await call("createAppendBlobFromStream", CONTAINER, "log", Readable.from(parts), long.length);
+  assert.ok((await download("log")).equals(long));
+  assert.equal((await call("listBlobsSegmentedWithPrefix", CONTAINER, "log", null)).entries[0].blobType, "AppendBlob");
+  await call("deleteBlob", CONTAINER, "log");
+}
+
 (async () => {
   await containers();
   await small();
@@ -271,6 +291,7 @@ async function leases() {
   await leases();
   await snapshots();
   await tiers();
+  await appends();
   await deletes();
   console.log("all checks passed");
 })().catch((err) => {
