@@ -48,6 +48,9 @@ func TestAppend(t *testing.T) {
 		require.Equal(t, uint32(i+1), w.Blocks)
 		require.Equal(t, geo.Timestamp(20+i), w.Modified)
 		require.False(t, w.Left)
+		b, err := GetBlob(r, testName("a"))
+		require.NoError(t, err)
+		require.Equal(t, w.Modified, b.Modified)
 	}
 	require.Equal(t, "onetthree", text(t, r))
 	require.ErrorIs(t, r.commit(t, appended(""), 25), ErrMalformed)

@@ -37,6 +37,8 @@ type iterator struct {
 	r    *scanned
 	keys []string
 	at   int
+	// value is what is valid until the next move.
+	value []byte
 }
 
 func (i *iterator) Next() bool {
@@ -51,9 +53,13 @@ func (i *iterator) SeekGE(key []byte) bool {
 	return i.at < len(i.keys)
 }
 
-func (i *iterator) Key() []byte   { return bytes.Clone([]byte(i.keys[i.at])) }
-func (i *iterator) Value() []byte { return i.r.state[i.keys[i.at]] }
-func (i *iterator) Close() error  { return nil }
+func (i *iterator) Key() []byte  { return bytes.Clone([]byte(i.keys[i.at])) }
+func (i *iterator) Close() error { return nil }
+
+func (i *iterator) Value() []byte {
+	i.value = append(i.value[:0], i.r.state[i.keys[i.at]]...)
+	return i.value
+}
 
 func listing() *Listing {
 	n := testName("")
