@@ -19,7 +19,7 @@ import (
 const (
 	// blobsOf is how many blobs clients of one container write to, blockIDs how many
 	// block ids they use.
-	blobsOf  = 3
+	blobsOf  = 4
 	blockIDs = 5
 	// Payloads and their chunks are short: their number matters, not their length.
 	inlineBytesMax = 60
@@ -39,7 +39,12 @@ func nameOf(p keys.Partition) blobs.Name {
 // writeBlob does one operation of a blob.
 func (s *Sim) writeBlob(a *account, done func()) {
 	n := s.drawBlob(a)
-	switch s.rng.IntN(14) {
+	kind := s.rng.IntN(14)
+	if kind < 8 && n.Blob == logName && s.chance(0.9) {
+		s.appendBlob(a, n, done)
+		return
+	}
+	switch kind {
 	case 0, 1, 2:
 		s.putBlob(a, n, done)
 	case 3, 4, 5:

@@ -98,6 +98,8 @@ type Counts struct {
 	// Acknowledged entity group transactions, and writes of blobs; blocks that a list
 	// took from the list before it.
 	Transaction, BlobInline, BlobChunked, Block, BlockList, BlobDeleted, DeadDropped, BlockReused uint64
+	// Append blobs made, appended to and sealed, and answers of appends that were checked.
+	AppendBlob, Appended, Sealed, AppendChecked uint64
 	// Actions on leases that took effect, writes under one, snapshots made and deleted, and read on a replica.
 	Leased, WrittenUnderLease, Snapshotted, SnapshotDeleted, SnapshotRead uint64
 	// What was checked: acknowledgements against crashed disks, refusals against what they saw,

@@ -28,6 +28,8 @@ var (
 	ErrPayload = errors.New("sim: a change whose payload is not on the replica")
 	// ErrContent: the content of a blob is not what its writes made it.
 	ErrContent = errors.New("sim: a blob is not what was written")
+	// ErrAppended: a block was appended that was to be refused, or is not where its answer has it.
+	ErrAppended = errors.New("sim: a block was appended where it was not to be")
 	// ErrLease: somebody took a lease, or wrote a blob, while another one held the lease.
 	ErrLease = errors.New("sim: a lease has two holders")
 	// ErrUnrepaired: after healing a damaged copy was not repaired, although a peer holds the

@@ -55,6 +55,10 @@ func (h *history) tookUnderLease(t *blobTwin, o *op) {
 		guard = &w.Guard
 	case *blobs.SetMetadata:
 		guard = &w.Guard
+	case *blobs.AppendBlock:
+		guard = &w.Guard
+	case *blobs.Seal:
+		guard = &w.Guard
 	case *blobs.DeleteBlob:
 		guard = &w.Guard
 	default:

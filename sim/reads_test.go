@@ -19,7 +19,7 @@ func TestRowsOfADeletedContainerMayBeLeftOut(t *testing.T) {
 		c := &container{account: a, service: geo.Blob, name: "c", deleted: deleted}
 		a.containers[geo.Blob] = []*container{c}
 		s.accounts = []*account{a}
-		s.ops = []*op{{account: a, write: &blobs.PutBlob{}, after: &blobContent{[]byte("content")}}}
+		s.ops = []*op{{account: a, write: &blobs.PutBlob{}, after: &blobContent{bytes: []byte("content")}}}
 		s.checkContent(&member{l: l}, c.partition("b"), map[string]string{lastRow: "0 -1"})
 		return s.err
 	}

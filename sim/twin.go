@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,7 +29,11 @@ type blobTwin struct {
 }
 
 // blobContent is what a reader of a blob gets, nil for no blob.
-type blobContent struct{ bytes []byte }
+type blobContent struct {
+	bytes []byte
+	// appended: it is an append blob.
+	appended, sealed bool
+}
 
 // twin is the blob of a partition as its primary has it at the end of the log.
 func (h *history) twin(p keys.Partition) *blobTwin {
@@ -60,7 +63,11 @@ func (h *history) tookBlob(p keys.Partition, o *op) {
 	case *blobs.DeleteSnapshot:
 		delete(t.snapshots, w.Snapshot)
 	case *blobs.PutBlob:
-		t.replace(&blobContent{o.payload.bytes}, nil)
+		t.replace(&blobContent{bytes: o.payload.bytes, appended: w.Append}, nil)
+	case *blobs.AppendBlock:
+		h.tookAppend(t, o, w)
+	case *blobs.Seal:
+		h.tookSeal(t, o)
 	case *blobs.PutBlock:
 		t.staged[w.ID] = o.id
 	case *blobs.PutBlockList:
@@ -139,7 +146,7 @@ func (s *Sim) checkBlob(m *member, p keys.Partition, rows map[string]string) {
 	case last < 0:
 		s.fail(fmt.Errorf("%w: %s-%d: %s has rows, but of no write", ErrContent, m.l.name, m.id, p.Object))
 	default:
-		if want := s.ops[last].after; (got == nil) != (want == nil) || got != nil && !bytes.Equal(got.bytes, want.bytes) {
+		if !got.same(s.ops[last].after) {
 			s.fail(fmt.Errorf("%w: %s-%d: %s after write %d", ErrContent, m.l.name, m.id, p.Object, last))
 		}
 	}
@@ -172,7 +179,7 @@ func (s *Sim) checkSnapshots(m *member, get partitionRows, t *blobTwin) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("snapshot %s: %w", at, err)
-		case got == nil || !bytes.Equal(got.bytes, t.snapshots[at].bytes):
+		case !got.same(t.snapshots[at]):
 			return fmt.Errorf("snapshot %s has changed", at)
 		}
 		s.counts.SnapshotRead++
@@ -192,7 +199,7 @@ func readBlob(m *member, get partitionRows, n blobs.Name, at geo.Timestamp) (*bl
 	if err != nil {
 		return nil, err
 	}
-	out := &blobContent{}
+	out := &blobContent{appended: b.Appended != nil, sealed: b.Appended != nil && b.Appended.Sealed}
 	for off := uint64(0); off < b.Length; off = uint64(len(out.bytes)) {
 		w, err := blobs.WindowAt(get, n, &b, off, b.Length)
 		if err != nil {

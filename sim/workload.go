@@ -53,7 +53,9 @@ type op struct {
 	// effect, and twin all of that.
 	payload payload
 	after   *blobContent
-	twin    *blobTwin
+	// offset is where in the blob an append that took effect begins.
+	offset uint64
+	twin   *blobTwin
 	// m and life are the node it was given to; when it dies the answer is lost.
 	m       *member
 	life    int
@@ -236,6 +238,7 @@ func (s *Sim) answered(o *op, err error) {
 		}
 		s.event("%s write %d acked at %d", o.l.name, o.id, o.index)
 		s.checkAck(o)
+		s.checkAppended(o)
 		s.checkConfirmed(o)
 		s.checkFormer(o)
 	default:
@@ -284,11 +287,18 @@ func (s *Sim) countAcked(w services.Write) {
 	case *tables.Batch:
 		s.counts.Transaction++
 	case *blobs.PutBlob:
-		if len(w.Blob.Chunks) > 0 {
+		switch {
+		case w.Append:
+			s.counts.AppendBlob++
+		case len(w.Blob.Chunks) > 0:
 			s.counts.BlobChunked++
-		} else {
+		default:
 			s.counts.BlobInline++
 		}
+	case *blobs.AppendBlock:
+		s.counts.Appended++
+	case *blobs.Seal:
+		s.counts.Sealed++
 	case *blobs.PutBlock:
 		s.counts.Block++
 	case *blobs.PutBlockList:

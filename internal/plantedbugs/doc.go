@@ -139,6 +139,12 @@ const (
 	LeaseOverwritten
 	// LeaseTaken gives a lease to anybody who asks.
 	LeaseTaken
+	// AppendedUnread finds the blocks of an append blob dead (R9).
+	AppendedUnread
+	// PositionIgnored appends whatever the position that the client asked for.
+	PositionIgnored
+	// SealForgotten leaves the seal of an append blob out when its description is written.
+	SealForgotten
 	// ReadsNeedRoom takes no entries on a disk with next to nothing left, those that reads need included (R1, R5).
 	ReadsNeedRoom
 )
@@ -207,6 +213,9 @@ var names = [...]string{
 	SnapshotsPassed:       "snapshots-passed",
 	LeaseOverwritten:      "lease-overwritten",
 	LeaseTaken:            "lease-taken",
+	AppendedUnread:        "appended-unread",
+	PositionIgnored:       "position-ignored",
+	SealForgotten:         "seal-forgotten",
 	ReadsNeedRoom:         "reads-need-room",
 }
 
