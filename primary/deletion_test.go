@@ -40,6 +40,8 @@ func TestR2Deletions(t *testing.T) {
 		"put blob":                  {&blobs.PutBlob{}, false},
 		"put block":                 {&blobs.PutBlock{}, false},
 		"put block list":            {&blobs.PutBlockList{}, false},
+		"append block":              {&blobs.AppendBlock{}, false},
+		"seal":                      {&blobs.Seal{}, false},
 		"delete message":            {&queues.Delete{}, true},
 		"collect messages":          {&queues.Collect{}, true},
 		"put message":               {&queues.Put{}, false},

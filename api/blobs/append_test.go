@@ -249,6 +249,8 @@ func TestRetriedAppend(t *testing.T) {
 	head := "PUT /acct/cont/a?comp=appendblock HTTP/1.1\r\nHost: x\r\nx-ms-version: " + testVersion + "\r\nConnection: close\r\nContent-Length: "
 	require.Contains(t, apitest.Raw(t, r.url, head+"100\r\n\r\nhello", true), "400")
 	require.Contains(t, apitest.Raw(t, r.url, head+"2000000\r\n\r\n"+repeat("x", 1_500_000), true), "400")
+	require.Contains(t, apitest.Raw(t, r.url, head+"104857601\r\n\r\n", false), "413", "100 MiB and a byte")
+	require.Contains(t, apitest.Raw(t, r.url, head+"104857600\r\n\r\n", true), "400", "100 MiB, which do not come")
 	r.requireBlob("/cont/a", []byte{})
 	for range 2 {
 		require.Equal(t, 201, r.append("/cont/a", []byte("twice")).status)

@@ -1,6 +1,7 @@
 package blobs
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -27,7 +28,13 @@ func TestAcknowledgedPayloadSurvivesOnEveryNode(t *testing.T) {
 	for i := range 8 {
 		name := fmt.Sprintf("blob-%d", i)
 		body := content(16<<10+1+i*300_000, byte(i))
-		require.Equal(t, http.StatusCreated, r.put("/cont/"+name, body).status)
+		if i%2 == 0 {
+			require.Equal(t, http.StatusCreated, r.put("/cont/"+name, body).status)
+		} else { // In two blocks.
+			require.Equal(t, http.StatusCreated, r.create("/cont/"+name).status)
+			require.Equal(t, http.StatusCreated, r.append("/cont/"+name, body[:i*150_000]).status)
+			require.Equal(t, http.StatusCreated, r.append("/cont/"+name, body[i*150_000:]).status)
+		}
 		clone := r.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rng})
 		chunks := r.chunks(name)
 		require.NotEmpty(t, chunks)
@@ -37,20 +44,30 @@ func TestAcknowledgedPayloadSurvivesOnEveryNode(t *testing.T) {
 	}
 }
 
-// chunks are the chunks that the stored row of a blob names.
-func (r *rig) chunks(name string) []extent.Ref {
+// chunks are the chunks that the stored rows of a blob name, in the order of its payload.
+func (r *rig) chunks(name string) (out []extent.Ref) {
 	r.t.Helper()
-	var b blobs.Blob
 	var c *catalog.Container
 	require.NoError(r.t, r.stamp.Read(r.t.Context(), geo.FirstRange(geo.Catalog), func(s ranges.State) (err error) {
 		c, err = catalog.GetContainer(s, geo.Blob, r.account.Name, "cont")
 		return err
 	}))
-	require.NoError(r.t, r.stamp.Read(r.t.Context(), geo.FirstRange(geo.Blob), func(s ranges.State) (err error) {
-		b, err = blobs.GetBlob(s, blobs.Name{Account: r.account.Name, Container: "cont", Generation: c.Generation(), Blob: name})
-		return err
+	require.NoError(r.t, r.stamp.Read(r.t.Context(), geo.FirstRange(geo.Blob), func(s ranges.State) error {
+		n := blobs.Name{Account: r.account.Name, Container: "cont", Generation: c.Generation(), Blob: name}
+		snap := s.Snapshot()
+		b, err := blobs.GetBlob(snap, n)
+		if err != nil {
+			return errors.Join(err, snap.Close())
+		}
+		w, err := blobs.WindowAt(snap, n, &b, 0, b.Length)
+		require.Equal(r.t, b.Length, w.End)
+		out = nil
+		for i := range w.Parts {
+			out = append(out, w.Parts[i].Chunk)
+		}
+		return errors.Join(err, snap.Close())
 	}))
-	return b.Chunks
+	return out
 }
 
 func requireHolds(t *testing.T, fs vfs.FS, id geo.NodeID, chunks []extent.Ref, body []byte) {

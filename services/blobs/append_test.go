@@ -433,6 +433,21 @@ func TestAppendWindows(t *testing.T) {
 	require.ErrorIs(t, err, ErrMalformed, "it does not end where a block does")
 }
 
+// Any key and bytes of an appended block give one that lies within the 64 bits of an offset, or ErrMalformed.
+func FuzzParseAppended(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 5}, []byte("\x01\x00\x05\x00\x00\x00hello"))
+	f.Add([]byte{7: 4}, []byte("\x01\x00\x05\x00\x00\x00hello"))
+	f.Add([]byte("id"), []byte{1})
+	f.Fuzz(func(t *testing.T, id, v []byte) {
+		b, start, err := parseAppended(id, v)
+		if err != nil {
+			require.ErrorIs(t, err, ErrMalformed)
+			return
+		}
+		require.Equal(t, appendedRow(1, start+uint64(b.Length))[9:], id)
+	})
+}
+
 // The rows of the blob's own session are never dropped, whatever asks for it.
 func TestAppendedIsNotDead(t *testing.T) {
 	r := &scanned{state: state{}}
