@@ -475,3 +475,28 @@ func TestDescribeAppended(t *testing.T) {
 		require.Equal(t, want, d.Detail)
 	}
 }
+
+// What was appended after the last snapshot that is left is dropped once the blob is replaced, and what snapshots share is
+// not, until the last of them is gone.
+func TestAppendedBehindSnapshots(t *testing.T) {
+	r := &scanned{state: state{}}
+	require.NoError(t, r.commit(t, create(), 1))
+	for at := geo.Timestamp(2); at < 8; at += 2 {
+		require.NoError(t, r.commit(t, appended("ab"), at))
+		require.NoError(t, r.commit(t, snapshot(), at+1))
+	}
+	require.NoError(t, r.commit(t, appended("cd"), 8))
+	require.NoError(t, r.commit(t, create(), 9))
+	for gone, rows := range []int{7, 5, 3, 1} { // The blob, and a snapshot with its block each.
+		if gone > 0 {
+			require.NoError(t, r.commit(t, removeSnapshot(geo.Timestamp(9-2*gone)), 10))
+		}
+		sweep(t, r, 11, 2*deadWork)
+		require.Len(t, r.state, rows)
+		for left := range 3 - gone {
+			s, err := GetSnapshot(r, testName("a"), geo.Timestamp(3+2*left))
+			require.NoError(t, err)
+			require.Equal(t, strings.Repeat("ab", left+1), textOf(t, r, &s))
+		}
+	}
+}
