@@ -80,6 +80,15 @@ func (n *nodes) begin(ctx context.Context) error {
 // Route implements primary.Stamp.
 func (n *nodes) Route() *route.Table { return n.stamps[0].Route() }
 
+// SubmitAll implements primary.Stamp, one by one.
+func (n *nodes) SubmitAll(ctx context.Context, id geo.RangeID, cmds []ranges.Command) []error {
+	errs := make([]error, len(cmds))
+	for i, cmd := range cmds {
+		errs[i] = n.Submit(ctx, id, cmd)
+	}
+	return errs
+}
+
 // Submit runs a command on the leader of a range, wherever that is.
 func (n *nodes) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
 	for {

@@ -35,6 +35,11 @@ func (c *counted) Submit(context.Context, geo.RangeID, ranges.Command) error {
 	return nil
 }
 
+func (c *counted) SubmitAll(_ context.Context, _ geo.RangeID, cmds []ranges.Command) []error {
+	c.commands.Add(int64(len(cmds)))
+	return make([]error, len(cmds))
+}
+
 // Writes of an account whose changes are late are delayed or refused, before they are submitted; those of other
 // accounts and services are not.
 func TestLateWrites(t *testing.T) {

@@ -22,6 +22,8 @@ import (
 type Stamp interface {
 	ranges.Submitter
 	ranges.Routed
+	// SubmitAll is Submit for many commands: see stamp.Stamp.SubmitAll.
+	SubmitAll(ctx context.Context, r geo.RangeID, cmds []ranges.Command) []error
 }
 
 // Primary is the write role of one location. Methods may be called concurrently.

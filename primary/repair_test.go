@@ -382,3 +382,5 @@ func TestRepairFails(t *testing.T) {
 type failing struct{ ranges.Routed }
 
 func (failing) Submit(context.Context, geo.RangeID, ranges.Command) error { return errFailed }
+
+func (failing) SubmitAll(context.Context, geo.RangeID, []ranges.Command) []error { return nil }

@@ -67,6 +67,14 @@ type Writer interface {
 	CloseGeneration(ctx context.Context, s geo.Service, a geo.Account, container string, g keys.Generation) error
 }
 
+// AllWriter is a Writer that also commits many writes at once.
+type AllWriter interface {
+	Writer
+	// WriteAll is Write for up to 500 writes, of which those of a range are evaluated in their order, with nothing in
+	// between. They are separate changes: it returns the error of each.
+	WriteAll(ctx context.Context, ws []Write) []error
+}
+
 // Effect is what a write does to its partition.
 type Effect struct {
 	Ops    []change.Op

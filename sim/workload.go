@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"antipode/geo"
@@ -92,6 +93,11 @@ func (*intake) Route() *route.Table { return firstRanges }
 func (i *intake) Submit(_ context.Context, _ geo.RangeID, cmd ranges.Command) error {
 	i.cmd = cmd
 	return errTaken
+}
+
+// SubmitAll implements primary.Stamp. No write of a run is one of several.
+func (*intake) SubmitAll(_ context.Context, _ geo.RangeID, cmds []ranges.Command) []error {
+	return slices.Repeat([]error{errTaken}, len(cmds))
 }
 
 func (s *Sim) newOp(a *account, w services.Write) *op { return s.newOpAt(a, w, nil) }

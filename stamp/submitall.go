@@ -28,12 +28,14 @@ func (s *Stamp) SubmitAll(ctx context.Context, id geo.RangeID, cmds []ranges.Com
 	var errs []error
 	err := s.withLeader(ctx, id, func() error {
 		if r := s.Leader(id); r != nil {
-			errs = submitAllHere(ctx, r, cmds)
+			errs = r.DoAll(ctx, cmds)
 		} else if portable := portables(cmds); portable != nil && calls != nil {
 			var err error
 			if errs, err = s.forwardAll(ctx, calls, id, portable); err != nil {
 				return err
 			}
+		} else if s.left(id) {
+			return kv.ErrBusy
 		} else {
 			return ranges.ErrNotLeader
 		}
@@ -65,25 +67,6 @@ func portables(cmds []ranges.Command) (out []ranges.Portable) {
 		out = append(out, p)
 	}
 	return out
-}
-
-func submitAllHere(ctx context.Context, r *ranges.Range, cmds []ranges.Command) []error {
-	type answer struct {
-		i   int
-		err error
-	}
-	answers := make(chan answer, len(cmds))
-	r.SubmitAll(cmds, func(i int, err error) { answers <- answer{i, err} })
-	errs := slices.Repeat([]error{kv.ErrUnknown}, len(cmds))
-	for range cmds {
-		select {
-		case a := <-answers:
-			errs[a.i] = a.err
-		case <-ctx.Done():
-			return errs
-		}
-	}
-	return errs
 }
 
 // allBody is the body of submitAllMethod, allAnswer that of its answer.
@@ -185,7 +168,7 @@ func (s *Stamp) answerSubmitAll(id geo.NodeID) node.CallHandler {
 			cmds[i] = cmd
 		}
 		out := make([]allAnswer, len(cmds))
-		for i, err := range submitAllHere(ctx, r, cmds) {
+		for i, err := range r.DoAll(ctx, cmds) {
 			var result []byte
 			if p, ok := cmds[i].(ranges.Portable); ok && err == nil {
 				result = p.EncodeResult()

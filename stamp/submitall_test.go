@@ -48,6 +48,11 @@ func (c *opens) DecodeResult(b []byte) error {
 	return nil
 }
 
+// staying is a command that cannot be forwarded.
+type staying struct{}
+
+func (staying) Evaluate(*ranges.Tx) error { return nil }
+
 // Commands that are submitted together have their results and their errors each, in the order in which they were given, at
 // the node that leads and at one that does not; one that fails undoes nothing of another one. They have one group.
 func TestSubmitAll(t *testing.T) {
@@ -93,6 +98,21 @@ func TestSubmitAll(t *testing.T) {
 			}
 			return nil
 		}))
+	}
+	for id, s := range all { // One that has stepped down refuses at once what it cannot forward.
+		lead := s.Leader(r)
+		if lead == nil {
+			continue
+		}
+		lead.Leave()
+		require.Eventually(t, func() bool {
+			to, known := s.LeaderNode(r)
+			return known && to != geo.NodeID(id+1)
+		}, time.Minute, time.Millisecond)
+		began := time.Now()
+		require.Equal(t, []error{kv.ErrBusy}, s.SubmitAll(context.Background(), r, []ranges.Command{staying{}}))
+		require.Less(t, time.Since(began), 4*time.Second)
+		break
 	}
 	many := make([]ranges.Command, stamp.SubmitAllMax+1)
 	for _, err := range all[0].SubmitAll(context.Background(), r, many) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"antipode/internal/clock"
@@ -69,6 +70,66 @@ func (r *Range) Do(ctx context.Context, cmd Command) error {
 			return kv.ErrUnknown
 		}
 	}
+}
+
+// DoAll is Do for many commands, which are queued in their order with nothing in between: they have one group, as far as that
+// has room for them. It returns the error of each.
+func (r *Range) DoAll(ctx context.Context, cmds []Command) []error {
+	errs := slices.Repeat([]error{kv.ErrUnknown}, len(cmds))
+	left := make([]int, len(cmds))
+	for i := range left {
+		left[i] = i
+	}
+	for rehearse := r.cold(); len(left) > 0; rehearse = true {
+		left = r.rehearseAll(ctx, cmds, left, errs, rehearse)
+		left = r.queueAll(ctx, cmds, left, errs, !rehearse)
+	}
+	return errs
+}
+
+// rehearseAll rehearses those commands of left that are to be now, and returns the ones that go on.
+func (r *Range) rehearseAll(ctx context.Context, cmds []Command, left []int, errs []error, all bool) []int {
+	refused := make([]error, len(cmds))
+	var wg sync.WaitGroup
+	for _, i := range left {
+		if c, may := cmds[i].(Rehearsed); may && (all || c.Rehearses()) {
+			wg.Go(func() { refused[i] = r.rehearse(ctx, c) })
+		}
+	}
+	wg.Wait()
+	return slices.DeleteFunc(left, func(i int) bool {
+		if refused[i] != nil {
+			errs[i] = refused[i]
+		}
+		return refused[i] != nil
+	})
+}
+
+// queueAll queues the commands of left, waits for their answers, and returns those that are to be rehearsed first.
+func (r *Range) queueAll(ctx context.Context, cmds []Command, left []int, errs []error, returns bool) (again []int) {
+	type answer struct {
+		i   int
+		err error
+	}
+	at, answers, ws := r.o.Clock.Now(), make(chan answer, len(left)), make([]*waiter, len(left))
+	for n, i := range left {
+		_, may := cmds[i].(Rehearsed)
+		ws[n] = &waiter{cmd: cmds[i], done: func(err error) { answers <- answer{i, err} }, at: at, returns: may && returns}
+	}
+	r.enqueue(ws...)
+	for range left {
+		select {
+		case a := <-answers:
+			if errs[a.i] = a.err; errors.Is(a.err, errRehearse) {
+				errs[a.i] = kv.ErrUnknown
+				again = append(again, a.i)
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	slices.Sort(again)
+	return again
 }
 
 // rehearse evaluates a command for what it reads. Its error is that nothing happened, and nothing will.

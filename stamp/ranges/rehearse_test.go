@@ -208,3 +208,75 @@ func TestColdCommandsAreRehearsed(t *testing.T) {
 		read.Store(nil)
 	})
 }
+
+// Commands that one caller submits together go back to it all the same, but for those that were evaluated, and are all
+// answered, each with its own error.
+func TestColdCommandsOfOneCallerAreRehearsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const rows = 30
+		var c clock.Shifted
+		s, read := coldRows(t, &c, rows)
+		lead := s.Leader(geo.FirstRange(geo.Table))
+		gate := make(chan struct{})
+		open := sync.OnceFunc(func() { close(gate) })
+		defer open()
+		var reads atomic.Int64
+		slowly := func() {
+			if reads.Add(1) > 1 {
+				<-gate
+				return
+			}
+			c.Shift(ranges.EvaluateMax)
+		}
+		lead.Warm()
+		read.Store(&slowly)
+		var cmds []ranges.Command
+		for i := 1; i < rows; i++ {
+			cmds = append(cmds, rehearsed{shorten{i, nil}})
+		}
+		cmds = append(cmds, rehearsed{shorten{rows + 1, nil}}) // There is no such row.
+		answers := make(chan []error, 1)
+		go func() { answers <- lead.DoAll(t.Context(), cmds) }()
+		require.Eventually(t, func() bool { return reads.Load() > 2 }, time.Minute, time.Millisecond, "more than one at once")
+		for range 3 {
+			goesOn(t, s, geo.Table)
+			goesOn(t, s, geo.Blob)
+		}
+		require.Zero(t, lead.Queued())
+		require.Empty(t, answers)
+		open()
+		errs := <-answers
+		for i, err := range errs[:rows-1] {
+			require.NoError(t, err, i)
+		}
+		require.ErrorIs(t, errs[rows-1], errNoRow)
+		read.Store(nil)
+	})
+}
+
+// 256 commands that one caller submits together, which is as many as a batch of blobs has, have one group, where they take the
+// range less time than a pass has.
+func TestCommandsOfOneCallerAreOneGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // Where no time passes while commands are evaluated.
+		s, _ := coldRows(t, &clock.Shifted{}, 256)
+		lead := s.Leader(geo.FirstRange(geo.Table))
+		for _, together := range []bool{true, false} {
+			var cmds []ranges.Command
+			for i := range 256 {
+				cmds = append(cmds, shorten{i, nil})
+			}
+			before := lead.Machine.AppliedState().Index
+			if together {
+				require.Equal(t, make([]error, 256), lead.DoAll(t.Context(), cmds))
+				require.Equal(t, before+1, lead.Machine.AppliedState().Index)
+				continue
+			}
+			for _, cmd := range cmds {
+				require.NoError(t, lead.Do(t.Context(), cmd))
+			}
+			require.Equal(t, before+256, lead.Machine.AppliedState().Index)
+		}
+	})
+}
