@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,6 +123,15 @@ func change(keys ...string) string {
 	return out + "--c--\r\n--b--\r\n"
 }
 
+// blobParts is a batch of blobs with these request lines, unsigned.
+func blobParts(lines ...string) string {
+	out := ""
+	for _, line := range lines {
+		out += "--b\r\nContent-Type: application/http\r\n\r\n" + line + " HTTP/1.1\r\n\r\n"
+	}
+	return out + "--b--\r\n"
+}
+
 func manyKeys(n int) (keys []string) {
 	for i := range n {
 		keys = append(keys, fmt.Sprint("p/", i))
@@ -217,6 +227,8 @@ func codeRequests() map[string]coded {
 		"MediaTypeNotSupported": table("GET /acct/tbl", "", "Accept", "image/png"),
 		"BatchTooLong":          batch(change(manyKeys(101)...)),
 		"BatchPartitionsDiffer": batch(change("p/1", "q/1")),
+		"BatchPartsExceeded":    blob("POST /acct/?comp=batch", blobParts(slices.Repeat([]string{"DELETE /acct/cont/none"}, 257)...), "Content-Type", batchType),
+		"MixedBatch":            blob("POST /acct/?comp=batch", blobParts("DELETE /acct/cont/none", "PUT /acct/cont/none?comp=tier"), "Content-Type", batchType),
 		"BatchRowTwice":         batch(change("p/1", "p/1")),
 		"XMethodNotUsingPost":   table("GET /acct/tbl", "", "X-HTTP-Method", "MERGE"),
 		"XMethodIncorrectValue": table("POST /acct/tbl", "{}", "X-HTTP-Method", "GET"),

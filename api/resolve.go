@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"antipode/api/auth"
 	"antipode/api/routing"
@@ -84,14 +83,8 @@ func (x *exchange) signed(a *catalog.Account) error {
 	if x.signer == a {
 		return x.refusal
 	}
-	keys := auth.Keys{Key1: a.Key1, Key2: a.Key2}
-	x.signer, x.sas = a, nil
-	if auth.HasSAS(x.r.Header, x.req.Query) {
-		on := auth.Resource{Container: x.asked.Container, Blob: x.asked.Blob}
-		x.sas, x.refusal = x.verifier.VerifySAS(x.req.Target, on, x.req.Query, keys)
-	} else {
-		x.refusal = x.verifier.Verify(x.r, x.req.Target, &x.req.Query, x.req.Version, keys)
-	}
+	x.signer = a
+	x.sas, x.refusal = x.verifier.Check(x.req, x.asked, a)
 	return x.refusal
 }
 
@@ -100,22 +93,6 @@ func (x *exchange) authorize(a *catalog.Account) (err error) {
 	if err := x.signed(a); err != nil || x.sas == nil {
 		return err
 	}
-	use := auth.Use{Request: x.req, Operation: x.asked.Operation}
-	if found := x.req.Container; x.sas.Container() != "" && found != nil {
-		switch {
-		case found.Container != nil:
-			use.Policies = found.Container.Policies
-		case !notFound(found.Err):
-			return found.Err
-		}
-	}
-	x.req.Access, err = x.sas.Permit(use)
+	x.req.Access, err = x.sas.PermitFound(x.req, x.asked.Operation)
 	return err
-}
-
-// notFound reports whether a container does not exist: then neither does a policy of it, and nobody without a right to
-// it learns more.
-func notFound(err error) bool {
-	e, ours := storageerr.Of(err)
-	return ours && e.Status == http.StatusNotFound
 }

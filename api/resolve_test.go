@@ -137,6 +137,8 @@ func TestOneReadOfTheCatalog(t *testing.T) {
 		{blob("GET /acct/cont?restype=container&comp=list", ""), 200, 1},
 		{blob("GET /acct/cont?restype=container", ""), 200, 1},
 		{blob("GET /acct/none/there", ""), 404, 1},
+		{blob("POST /acct/?comp=batch", blobParts("DELETE /acct/cont/none", "DELETE /acct/none/b"), "Content-Type", batchType), 202, 2},
+		{blob("POST /acct/cont?restype=container&comp=batch", blobParts("DELETE /acct/cont/none"), "Content-Type", batchType), 202, 1},
 		{blob("PUT /acct/cont?restype=container&comp=metadata", "", "x-ms-meta-a", "b"), 200, 1},
 		{blob("DELETE /acct/cont/new", ""), 202, 1},
 		{blob("DELETE /acct/cont?restype=container", ""), 202, 1},

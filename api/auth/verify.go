@@ -75,6 +75,11 @@ type Verifier struct {
 // window, another account or a wrong signature; 401 for a bearer token; and for a
 // request without the header what NoCredentials says: see VerifySAS.
 func (v *Verifier) Verify(r *http.Request, t protocol.Target, q *protocol.Query, version protocol.Version, keys Keys) error {
+	return v.verify(r, t, q, version, keys, false)
+}
+
+// verify is Verify, also of a part of a batch.
+func (v *Verifier) verify(r *http.Request, t protocol.Target, q *protocol.Query, version protocol.Version, keys Keys, part bool) error {
 	values := r.Header[headerAuthorization]
 	switch {
 	case len(values) == 0:
@@ -96,6 +101,9 @@ func (v *Verifier) Verify(r *http.Request, t protocol.Target, q *protocol.Query,
 		return err
 	}
 	m := messageOf(r, t, *q, version, a.scheme)
+	if part && m.unversioned { // Its version is that of the batch, which no header of it repeats.
+		m.unversioned, m.layout = false, layoutFull
+	}
 	way, err := v.match(&m, a.signature, keys)
 	if err != nil {
 		return err

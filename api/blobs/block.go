@@ -66,7 +66,11 @@ func decodeBlockID(text string) (id string, ok bool) {
 
 // commit submits a command on a blob, and drops what it left dead.
 func (c *call) commit(w services.Write, of *blobs.Command) error {
-	if err := c.o.Writer.Write(c.ctx, w); err != nil {
+	write := c.o.Writer.Write
+	if c.turn != nil {
+		write = c.turn.write
+	}
+	if err := write(c.ctx, w); err != nil {
 		return err
 	}
 	if of.Left {

@@ -319,7 +319,7 @@ func FuzzParseBlockList(f *testing.F) {
 
 // overtaking is a writer that stages a block of the same blob ahead of a block list.
 type overtaking struct {
-	services.Writer
+	services.AllWriter
 	// left is how many lists are overtaken from now on.
 	left  int
 	lists int
@@ -331,12 +331,12 @@ func (o *overtaking) Write(ctx context.Context, w services.Write) error {
 		if o.left > 0 {
 			o.left--
 			block := &blobs.PutBlock{Command: blobs.Command{Name: list.Name}, ID: "0000", Block: blobs.Block{Length: 3, Inline: []byte("new")}}
-			if err := o.Writer.Write(ctx, block); err != nil {
+			if err := o.AllWriter.Write(ctx, block); err != nil {
 				return err
 			}
 		}
 	}
-	return o.Writer.Write(ctx, w)
+	return o.AllWriter.Write(ctx, w)
 }
 
 // A long list that another Put Block overtakes is prepared again and then holds the
@@ -349,7 +349,7 @@ func TestOvertaken(t *testing.T) {
 	}
 	var w *overtaking
 	r := newRig(t, func(o *Options) {
-		w = &overtaking{Writer: o.Writer}
+		w = &overtaking{AllWriter: o.Writer}
 		o.Writer = w
 	})
 	var want strings.Builder

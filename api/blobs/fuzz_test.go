@@ -3,14 +3,18 @@ package blobs
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/wire"
+	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
@@ -116,6 +120,67 @@ func FuzzParseResource(f *testing.F) {
 		require.NoError(t, err)
 		require.NoError(t, again.validate())
 		require.Equal(t, r, again)
+	})
+}
+
+// The body of a batch gives parts that are deletions or changes of tiers of blobs of the account, or a row of the protocol. What is
+// authorized of it was signed: nothing here is.
+func FuzzBlobBatch(f *testing.F) {
+	part := "--b\r\nContent-Type: application/http\r\nContent-ID: 1\r\n\r\n"
+	for _, body := range []string{
+		bodyOf(deleting("/cont/b"), deleting("/cont/a%2Fb", "If-Match", "*")),
+		part + "PUT /cont/b?comp=tier HTTP/1.1\r\nx-ms-access-tier: Cool\r\n\r\n--b--",
+		part + "DELETE acct/cont/b?sv=2020-02-10&sr=c&sp=d&se=2999-01-01&sig=x HTTP/1.1\r\nHost: acct.blob.x\r\n\r\n--b--",
+		part + "DELETE http://acct.blob.x/acct-secondary/b\n\n--b--",
+	} {
+		f.Add(body, "/")
+		f.Add(body, "/cont")
+	}
+	f.Fuzz(func(t *testing.T, body, resource string) {
+		if resource == "" || resource[0] != '/' {
+			return // protocol.Target gives no other.
+		}
+		hr := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+		target := protocol.Target{
+			Service: geo.Blob, Account: "acct", PathStyle: true, RawPath: "/acct" + resource, Resource: resource, Base: "http://x/acct/",
+		}
+		h := NewHandler(Options{})
+		c := &call{Handler: h, ctx: t.Context(), r: &protocol.Request{
+			HTTP: hr, Target: target, Version: testVersion, ID: "e8b35952-52b3-4038-ad06-240c1e08b578", At: time.Now(), Account: &catalog.Account{Name: "acct"},
+		}, asked: operation.Match{Operation: operation.Named(geo.Blob, "BlobBatch")}}
+		c.res, _ = parseResource(resource, restypeContainer)
+		c.bodyHold = h.inFlight.Hold(c.r)
+		defer c.bodyHold.Release()
+		parts, err := c.readBatch("b")
+		if err != nil {
+			requireRow(t, err)
+			return
+		}
+		require.NotEmpty(t, parts)
+		require.LessOrEqual(t, len(parts), partsMax)
+		for _, p := range parts {
+			require.Equal(t, operation.Blob, p.asked.On)
+			require.Equal(t, parts[0].asked.Name, p.asked.Name)
+			require.Equal(t, geo.Account("acct"), p.r.SignedAs())
+			require.False(t, p.r.Secondary)
+			if c.res.container != "" {
+				require.Equal(t, c.res.container, p.asked.Container)
+			}
+			err := c.authorize(p)
+			requireRow(t, err)
+			p.fail(err)
+		}
+		w := httptest.NewRecorder()
+		c.w = w
+		c.answerBatch(parts)
+		a := answer{header: w.Header(), body: w.Body.Bytes()}
+		a.header.Set("x-ms-request-id", c.r.ID)
+		got := partsOf(t, a)
+		require.Len(t, got, len(parts))
+		for i, p := range got {
+			require.Equal(t, parts[i].contentID, p.contentID)
+			require.GreaterOrEqual(t, p.status, 400)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antipode/api/auth"
 	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/geo"
@@ -43,7 +44,7 @@ type Stamp interface {
 // Options configures a Handler. Stamp, Writer, Payload and Names are required.
 type Options struct {
 	Stamp   Stamp
-	Writer  services.Writer
+	Writer  services.AllWriter
 	Payload Payload
 	Names   *catalog.Containers
 	// NameRest is how long a container's name rests after a deletion.
@@ -108,6 +109,10 @@ type Handler struct {
 	putBufs  *extent.Buffers
 	getBufs  sync.Pool // *[]byte of readBytes
 	answers  *answers
+	// verifier checks the signatures of parts of batches, and serve is call.answer, which answers them: a handler cannot name
+	// what looks up handlers.
+	verifier auth.Verifier
+	serve    func(*call) error
 }
 
 // NewHandler returns a handler.
@@ -116,9 +121,10 @@ func NewHandler(o Options) *Handler {
 	return &Handler{
 		o: o, inFlight: protocol.NewInFlightOf(o.InFlightBytesMax, operation.Named(geo.Blob, "PutBlockList").BodyMax(protocol.Newest)),
 		// What inFlight lets in is never more than these: no upload waits for a buffer.
-		putBufs: extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
-		getBufs: sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
-		answers: newAnswers(o.AnswersBytesMax),
+		putBufs:  extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
+		getBufs:  sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
+		answers:  newAnswers(o.AnswersBytesMax),
+		verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow}, serve: (*call).answer,
 	}
 }
 
@@ -139,11 +145,18 @@ type call struct {
 	put   atomic.Int64 // bytes in chunks so far
 	// bodyHold is what a body that is not cut into chunks holds; nil without such a body.
 	bodyHold *protocol.Hold
+	// turn is that of a part of a batch; nil for a request.
+	turn *turn
 }
 
 // Serve answers a request for the operation that Lookup found.
 func (h *Handler) Serve(w http.ResponseWriter, r *protocol.Request, m operation.Match) error {
-	c := &call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), asked: m}
+	return (&call{Handler: h, w: w, r: r, ctx: r.HTTP.Context(), asked: m}).answer()
+}
+
+// answer answers the request, or the part of a batch.
+func (c *call) answer() error {
+	r := c.r
 	if err := protocol.CheckVerb(r.HTTP.Method); err != nil {
 		return err
 	}

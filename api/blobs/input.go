@@ -151,7 +151,7 @@ func (c *call) readProperties() error {
 func (c *call) readLength() error {
 	r := c.r.HTTP
 	c.in.length = r.ContentLength
-	if r.Method == http.MethodPut && (r.ContentLength < 0 || r.ContentLength == 0 && c.r.Header("Content-Length") == "") {
+	if r.Method == http.MethodPut && !c.r.InBatch && (r.ContentLength < 0 || r.ContentLength == 0 && c.r.Header("Content-Length") == "") {
 		return storageerr.MissingContentLength
 	}
 	if c.asked.Body.Kind == operation.None {

@@ -206,7 +206,7 @@ func (r *rig) sendLine(line, body, version string, expand func(string) string) a
 		name, value, _ := strings.Cut(field, "=")
 		header = append(header, name, expand(value))
 	}
-	sent := []byte(body)
+	sent := []byte(strings.ReplaceAll(body, `\n`, "\r\n"))
 	if fields[0] == http.MethodGet || fields[0] == http.MethodHead || fields[0] == http.MethodDelete || strings.Contains(line, "AppendBlob") {
 		sent = nil
 	}

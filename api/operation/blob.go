@@ -53,12 +53,13 @@ var accountRows = []Operation{
 	},
 	{
 		// It holds deletions and changes of tiers alone. Its parts are authorized one by one.
-		Name: "BlobBatch", On: BlobAccount, Verbs: POST, Comp: "batch", Since: "2018-11-09", Leads: OfService, Body: body(Multipart, 4<<20),
+		Name: "BlobBatch", Built: true, On: BlobAccount, Verbs: POST, Comp: "batch", Since: "2018-11-09",
+		Leads: OfService, SAS: SAS{Any: true}, Time: OfBatch, Body: body(Multipart, 4<<20),
 	},
 	{
 		// An SDK sends the account's batch as a container's.
-		Name: "BlobBatch", On: BlobAccount, Verbs: POST, Restype: restypeContainer, Comp: "batch", Since: "2018-11-09",
-		Leads: OfService, Body: body(Multipart, 4<<20),
+		Name: "BlobBatch", Built: true, On: BlobAccount, Verbs: POST, Restype: restypeContainer, Comp: "batch", Since: "2018-11-09",
+		Leads: OfService, SAS: SAS{Any: true}, Time: OfBatch, Body: body(Multipart, 4<<20),
 	},
 	{
 		Name: "FindBlobsByTags", On: BlobAccount, Verbs: GET, Comp: "blobs", Since: protocol.Version20191212,
@@ -111,8 +112,8 @@ var containerRows = []Operation{
 	},
 	{Name: "RenameContainer", On: Container, Verbs: PUT, Restype: restypeContainer, Comp: "rename", Leads: Catalog},
 	{
-		Name: "BlobBatch", On: Container, Verbs: POST, Restype: restypeContainer, Comp: "batch", Since: "2020-04-08",
-		Leads: OfService, Body: body(Multipart, 4<<20),
+		Name: "BlobBatch", Built: true, On: Container, Verbs: POST, Restype: restypeContainer, Comp: "batch", Since: "2020-04-08",
+		Leads: OfService, SAS: SAS{Any: true}, Time: OfBatch, Body: body(Multipart, 4<<20),
 	},
 	{
 		Name: "FindBlobsByTags", On: Container, Verbs: GET, Restype: restypeContainer, Comp: "blobs", Since: "2021-04-10",

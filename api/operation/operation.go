@@ -147,6 +147,8 @@ const (
 	// Download is DownloadMax. A download takes the time it takes: it is bounded by how
 	// slowly the client takes it (protocol.PatientWriter). A page may also wait for memory.
 	Download
+	// OfBatch is batchMax.
+	OfBatch
 )
 
 const (
@@ -155,6 +157,8 @@ const (
 	RequestMax = 30 * time.Second
 	// DownloadMax is the longest time of any request that is no upload.
 	DownloadMax = 24 * time.Hour
+	// batchMax bounds a batch of blobs (protocol/blob.md 2.5).
+	batchMax = 2 * time.Minute
 	// uploadPerMiB is the time of an upload for each MiB of its body.
 	uploadPerMiB = 10 * time.Minute
 )
@@ -261,6 +265,8 @@ func (o *Operation) TimeMax(length int64) time.Duration {
 	switch {
 	case o.Time == Download:
 		return DownloadMax
+	case o.Time == OfBatch:
+		return batchMax
 	case o.Time == Upload && length > 0:
 		// Clipped before it is a Duration: a header may announce any length.
 		return max(RequestMax, time.Duration(min(length, o.BodyMax(protocol.Newest)))*(uploadPerMiB>>20))

@@ -20,6 +20,7 @@ func TestUploadTime(t *testing.T) {
 		require.InDelta(t, want.Seconds(), Named(geo.Blob, "PutBlob").TimeMax(length).Seconds(), 10, length)
 	}
 	require.Equal(t, RequestMax, Named(geo.Table, "InsertEntity").TimeMax(4<<20))
+	require.Equal(t, 2*time.Minute, Named(geo.Blob, "BlobBatch").TimeMax(-1))
 }
 
 // The longest body of an upload is that of the request's version (protocol/blob.md 23).

@@ -18,6 +18,9 @@ type Request struct {
 	ClientAddr netip.AddrPort
 	Scheme     string
 
+	// InBatch: it is a part of a batch of blobs, and has the version of that.
+	InBatch bool
+
 	Query   Query
 	Version Version
 	// ID is the x-ms-request-id of the answer.

@@ -112,6 +112,29 @@ func (t Target) CutAccount(host, path string) (rest string, own bool) {
 	return path, t.Admits(host)
 }
 
+// Part returns what a part of a batch of blobs addresses, whose request line has uri and whose Host header host, empty for
+// none. In path style the account may be left out, and in either style the first slash: there are clients of both kinds.
+// What names the secondary is WriteOnSecondary, and any other account or service InvalidInput.
+func (t Target) Part(uri, host string) (Target, error) {
+	if _, at, rest, absolute := cutAbsolute(uri); absolute {
+		host, uri = at, rest
+	}
+	path, query, _ := strings.Cut(strings.TrimPrefix(uri, "/"), "?")
+	if !usablePath(path) || !usablePath(query) {
+		return Target{}, storageerr.InvalidInput
+	}
+	resource, own := t.CutAccount(host, path)
+	if !own {
+		t.Secondary = true
+		if _, own = t.CutAccount(host, path); own {
+			return Target{}, storageerr.WriteOnSecondary
+		}
+		return Target{}, storageerr.InvalidInput
+	}
+	t.RawPath, t.Resource, t.RawQuery = "/"+path, "/"+resource, query
+	return t, nil
+}
+
 // Admits reports whether the host of a URI in the request's body may be that of its account. Behind a proxy a client
 // knows other names than the server, so only one of the form {account}.{service}.{zone} is looked at, under any zone and
 // with any labels between account and service, as private links have: with another account or service it names what the

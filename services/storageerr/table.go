@@ -105,6 +105,9 @@ var (
 	AppendedBlocksExceedLimit = Row{409, "BlockCountExceedsLimit", "The committed block count cannot exceed the maximum limit of 50,000 blocks."}
 	AppendBlobTooNew          = Row{409, "FeatureVersionMismatch", "The operation for AppendBlob requires at least version 2015-02-21."}
 
+	BatchPartsExceeded = Row{400, "ExceedsMaxBatchRequestCount", "The batch operation exceeds maximum number of allowed subrequests."}
+	MixedBatch         = Row{400, "AllBatchSubRequestsShouldBeSameApi", "All batch subrequests should be the same api."}
+
 	// Of leases, of blobs and of containers alike but for the first two.
 	LeaseMismatchOnBlob                = Row{412, "LeaseIdMismatchWithBlobOperation", "The lease ID specified did not match the lease ID for the blob."}
 	LeaseMismatchOnContainer           = Row{412, "LeaseIdMismatchWithContainerOperation", "The lease ID specified did not match the lease ID for the container."}
