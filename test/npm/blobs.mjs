@@ -327,6 +327,28 @@ async function appends() {
   await log.delete();
 }
 
+// batches delete many blobs at once, of the account or of the container, and say of each what became of it.
+async function batches() {
+  const names = [...Array(256).keys()].map((i) => `batch/${i}+ %`);
+  await Promise.all(names.map((name) => container.getBlockBlobClient(name).upload("x", 1)));
+  const clients = names.map((name) => container.getBlobClient(name));
+  const said = (answer) => answer.subResponses.map((r) => `${r.status} ${r.errorCode ?? ""}`.trim());
+  const tiers = await container.getBlobBatchClient().setBlobsAccessTier([clients[0], container.getBlobClient("none"), clients[1]], "Archive");
+  assert.deepEqual(said(tiers), ["200", "404 BlobNotFound", "200"]);
+  assert.equal((await clients[1].getProperties()).accessTier, "Archive");
+  const first = await service.getBlobBatchClient().deleteBlobs([clients[0], container.getBlobClient("none"), clients[1]]);
+  assert.deepEqual(said(first), ["202", "404 BlobNotFound", "202"]);
+  assert.equal(first.subResponsesSucceededCount, 2);
+  const second256 = await container.getBlobBatchClient().deleteBlobs(clients);
+  assert.deepEqual(said(second256), ["404 BlobNotFound", "404 BlobNotFound", ...Array(254).fill("202")]);
+  await fails(second.getBlobBatchClient().deleteBlobs([second.getBlobClient("none")]), 403, "InsufficientAccountPermissions");
+  const expiresOn = new Date(Date.now() + 3600_000);
+  await container.getBlockBlobClient("batch/one").upload("x", 1);
+  const guest = new ContainerClient(await container.generateSasUrl({ permissions: ContainerSASPermissions.parse("d"), expiresOn }), undefined, options);
+  const by = await guest.getBlobBatchClient().deleteBlobs([guest.getBlobClient("batch/one").url], guest.credential);
+  assert.deepEqual(said(by), ["202"]);
+}
+
 async function refused() {
   const blob = second.getBlockBlobClient("described");
   await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
@@ -349,6 +371,7 @@ await snapshots();
 await tags();
 await tiers();
 await appends();
+await batches();
 await refused();
 await statistics();
 await container.getBlobClient("described").delete();
