@@ -60,6 +60,28 @@ func TestFreePorts(t *testing.T) {
 	require.Len(t, slices.Compact(ports), 1000)
 }
 
+// Ports and bases come from the range that the environment names; a range without room for a base is refused.
+func TestPortsVariable(t *testing.T) {
+	t.Setenv(PortsVariable, "20000-22900")
+	for range 20 {
+		base, err := FreePortBase(t)
+		if err != nil {
+			require.ErrorIs(t, err, ErrNoPorts, "all bases may be held")
+			break
+		}
+		require.True(t, base >= 20000 && base <= 20200, "%d", base)
+	}
+	ports, err := FreePorts(t, 50)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, slices.Min(ports), 20000)
+	require.LessOrEqual(t, slices.Max(ports), 22900)
+	for _, text := range []string{"20000-20100", "20000", "no"} {
+		t.Setenv(PortsVariable, text)
+		_, err := FreePortBase(t)
+		require.ErrorIs(t, err, ErrNoPorts, text)
+	}
+}
+
 // Host-style names of every account reach this machine; other addresses are left
 // alone.
 func TestLoopback(t *testing.T) {

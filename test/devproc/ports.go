@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +35,25 @@ const (
 	baseTries  = 200
 	basesApart = 100
 	portEnd    = 32768
+	// basePorts is above how far the ports of a base reach, a cluster's too.
+	basePorts = 2700
 )
+
+// PortsVariable names, in the environment, the first and the last port that tests may use: "20000-24999". Without it
+// they use those below the kernel's own.
+const PortsVariable = "ANTIPODE_TEST_PORTS"
+
+// portRange is what PortsVariable says: bases and ports are from first on, bases below basesEnd, ports below end.
+func portRange() (first, basesEnd, end int, err error) {
+	text := os.Getenv(PortsVariable)
+	if text == "" {
+		return baseMin, baseMax, portEnd, nil
+	}
+	if n, err := fmt.Sscanf(text, "%d-%d", &first, &end); n != 2 || end-first < basePorts+basesApart {
+		return 0, 0, 0, fmt.Errorf("%w: %s is %q: %w", ErrNoPorts, PortsVariable, text, errors.Join(err, errors.New("it needs a first and a last port, and room")))
+	}
+	return first, end - basePorts, end + 1, nil
+}
 
 // FreePortBase finds a base of which every port that antipode dev listens on is
 // free, and h's own as long as it holds them.
@@ -42,9 +61,13 @@ func FreePortBase(h Holder) (int, error) { return FindPortBase(h, addresses) }
 
 // FindPortBase finds a base all of whose addresses are free, and h's own as long as it holds them.
 func FindPortBase(h Holder, addresses func(base int) []string) (int, error) {
+	first, end, _, err := portRange()
+	if err != nil {
+		return 0, err
+	}
 	var last error
 	for range baseTries {
-		base := baseMin + basesApart*rand.IntN((baseMax-baseMin)/basesApart)
+		base := first + basesApart*rand.IntN((end-first)/basesApart)
 		if last = take(h, addresses(base)); last == nil {
 			return base, nil
 		}
@@ -56,13 +79,17 @@ func FindPortBase(h Holder, addresses func(base int) []string) (int, error) {
 // would give some that the kernel also gives to outgoing connections, which may take them before the
 // caller listens.
 func FreePorts(h Holder, n int) ([]int, error) {
+	first, _, end, err := portRange()
+	if err != nil {
+		return nil, err
+	}
 	var out []int
 	var last error
 	for range baseTries + n {
 		if len(out) == n {
 			break
 		}
-		port := baseMin + rand.IntN(portEnd-baseMin)
+		port := first + rand.IntN(end-first)
 		if err := take(h, []string{loopbackAddress(port)}); err != nil {
 			last = err
 			continue
