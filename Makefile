@@ -27,7 +27,7 @@ MAINTAINER ?= Nobody, built from source <nobody@antipode.invalid>
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race slow lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts figures screens package deploy-check proto clean
+.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race slow lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts tools figures screens package deploy-check proto clean
 
 ##@ Run it
 
@@ -104,7 +104,7 @@ nightly: ## what is too long for each change, in hours: more seeds, everything u
 	$(MAKE) sim RUNS=300 STALLS=5
 	$(MAKE) race
 	go test -race -count=1 -timeout 3h ./sim -args -runs=20
-	$(MAKE) faults slowlink redundancy rolling clocks sites hostile starved overwrites
+	$(MAKE) faults slowlink redundancy rolling clocks sites hostile starved overwrites tools
 	$(MAKE) screens && git diff --exit-code -- docs/screens.md
 
 stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and failovers, by hand, an hour; what they came to goes into docs/runs
@@ -141,6 +141,10 @@ overwrites: ## 10 GiB through 1 GiB of names at both locations: the folder is be
 
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
+
+tools: ## rclone, restic, azcopy, Thanos' store and 1000 contended locks, 1 GiB each; installs them, as root by apt-get: RUN=TestRestic plays a part
+	test/tools/install.sh $(BIN)/tools
+	go test -count=1 -timeout 3h ./test/tools -v -run '$(RUN)' -args -tools -bytes=1073741824 -cycles=1000 -cache=$(CURDIR)/$(BIN)/tools
 
 figures: ## all figures of docs/performance.md, 48 minutes and 45 GB: FIGURES=recover takes those whose name begins so
 	DIR=$(FIGURES_DIR) bench/figures.sh $(FIGURES)

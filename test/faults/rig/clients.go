@@ -26,6 +26,9 @@ func (r *Rig) ClientOf(name string, account geo.Account, secondary bool) *rest.C
 	return rest.NewPathStyleOf(r.http, account, r.ports(name).Base, secondary)
 }
 
+// BlobPort is the port of a process's blob service, on loopback.
+func (r *Rig) BlobPort(name string) int { return r.ports(name).Base }
+
 func (r *Rig) ports(name string) dev.Ports {
 	switch name {
 	case Gateway:
