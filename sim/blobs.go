@@ -202,10 +202,10 @@ func (s *Sim) drawList(a *account, n blobs.Name) []blobs.Named {
 }
 
 // submitBlob submits a write of a blob, and the deletion of what it left dead, as the
-// front end does.
+// front end does unless it dies meanwhile.
 func (s *Sim) submitBlob(o *op, done func()) {
 	s.submit(o, func() {
-		if o.outcome != acked || !leftDead(o.write) {
+		if o.outcome != acked || !leftDead(o.write) || s.chance(0.25) {
 			done()
 			return
 		}

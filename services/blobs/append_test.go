@@ -476,6 +476,17 @@ func TestDescribeAppended(t *testing.T) {
 	}
 }
 
+// Blocks that were staged ahead of an append blob, whatever the length of their ids, are dead behind it.
+func TestStagedAheadOfAppendBlob(t *testing.T) {
+	r := &scanned{state: state{}}
+	require.NoError(t, r.commit(t, stage("i", "one"), 1))
+	require.NoError(t, r.commit(t, create(), 2))
+	require.NoError(t, r.commit(t, appended("ab"), 3))
+	require.Len(t, r.state, 3)
+	sweep(t, r, 4, 2*deadWork)
+	require.Len(t, r.state, 2)
+}
+
 // What was appended after the last snapshot that is left is dropped once the blob is replaced, and what snapshots share is
 // not, until the last of them is gone.
 func TestAppendedBehindSnapshots(t *testing.T) {

@@ -109,8 +109,11 @@ func (w *lefts) names(row []byte, session geo.Timestamp) (bool, error) {
 		return false, err
 	}
 	if a := w.at.Appended; a != nil {
+		if a.Session != session {
+			return false, nil
+		}
 		end, _, err := keys.CutUint64(row[9:]) // What was appended since the last of them is of nobody.
-		return a.Session == session && end <= w.at.Length && err == nil && !plantedbugs.Planted(plantedbugs.AppendedUnread), err
+		return end <= w.at.Length && err == nil && !plantedbugs.Planted(plantedbugs.AppendedUnread), err
 	}
 	if w.named == nil {
 		var err error
