@@ -39,7 +39,7 @@ func (c *call) parseLength(header string) (*uint64, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // It asks for none.
 	}
-	n, err := strconv.ParseUint(text, 10, 63)
+	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return nil, badHeader(header, text)
 	}

@@ -133,7 +133,7 @@ func TestAppendCases(t *testing.T) {
 		{"five", app, one, list{"x-ms-blob-condition-appendpos", "4"}, 412, "AppendPositionConditionNotMet", nil},
 		{"five", app, long, list{"x-ms-blob-condition-appendpos", "6"}, 412, "AppendPositionConditionNotMet", nil},
 		{"five", app, one, list{"x-ms-blob-condition-appendpos", "-1"}, 400, "InvalidHeaderValue", nil},
-		{"five", app, one, list{"x-ms-blob-condition-appendpos", "9223372036854775808"}, 400, "InvalidHeaderValue", nil},
+		{"five", app, one, list{"x-ms-blob-condition-appendpos", "18446744073709551616"}, 400, "InvalidHeaderValue", nil},
 		{"five", app, one, list{"x-ms-blob-condition-appendpos", "five"}, 400, "InvalidHeaderValue", nil},
 		{"five", app, one, list{"x-ms-blob-condition-maxsize", "5"}, 412, "MaxBlobSizeConditionNotMet", nil},
 		{"five", app, long, list{"x-ms-blob-condition-maxsize", "20484"}, 412, "MaxBlobSizeConditionNotMet", nil},

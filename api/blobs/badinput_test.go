@@ -353,6 +353,8 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/cont?restype=container&comp=block", nil, nil, 400, "InvalidQueryParameterValue"},
 		{"POST", "/?restype=container&comp=batch", small, nil, 400, "InvalidInput"},
 		{"POST", "/?comp=batch", small, nil, 400, "InvalidInput"},
+		{"POST", "/?comp=batch", small, []string{"x-ms-version", "2018-03-28"}, 400, "InvalidQueryParameterValue"},
+		{"POST", "/cont?restype=container&comp=batch", small, []string{"x-ms-version", "2019-12-12"}, 400, "InvalidQueryParameterValue"},
 		{"POST", "/cont?restype=container&comp=batch", small, []string{"If-Match", "*"}, 400, "ConditionHeadersNotSupported"},
 		{"GET", "/?restype=container&comp=list", nil, nil, 400, "InvalidQueryParameterValue"},
 		{"GET", "/?comp=nothing", nil, nil, 400, "InvalidQueryParameterValue"},

@@ -24,7 +24,7 @@ var handlers = map[string]func(*call) error{
 	"PutBlob":                checked((*call).checkBlobType, (*call).putBlob),
 	"GetBlob":                parsed((*call).parseDownload, (*call).getBlob),
 	"GetBlobProperties":      checked(nil, (*call).blobProperties),
-	"BlobBatch":              checked(nil, (*call).blobBatch),
+	"BlobBatch":              checked((*call).checkSince, (*call).blobBatch),
 	"DeleteBlob":             parsed((*call).parseDelete, (*call).deleteBlob),
 	"SnapshotBlob":           checked(nil, (*call).snapshotBlob),
 	"LeaseBlob":              parsed((*call).parseLease, (*call).leaseBlob),

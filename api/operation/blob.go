@@ -32,6 +32,8 @@ var (
 	writeBlob  = SAS{Type: "o", Account: "w", Service: "w"}
 	newBlob    = SAS{Type: "o", Account: "cw", Service: "cw"}
 	appendBlob = SAS{Type: "o", Account: "aw", Service: "aw"}
+	// anyBatch has those of which a part of a batch needs one: who has none sends no body.
+	anyBatch = SAS{Type: "sco", Account: "dwxy", Service: "dwxy"}
 )
 
 // blobRows are the operations of protocol/blob.md 4; what they take is that of 16.1.
@@ -54,12 +56,12 @@ var accountRows = []Operation{
 	{
 		// It holds deletions and changes of tiers alone. Its parts are authorized one by one.
 		Name: "BlobBatch", Built: true, On: BlobAccount, Verbs: POST, Comp: "batch", Since: "2018-11-09",
-		Leads: OfService, SAS: SAS{Any: true}, Time: OfBatch, Body: body(Multipart, 4<<20),
+		Leads: OfService, SAS: anyBatch, Time: OfBatch, Body: body(Multipart, 4<<20),
 	},
 	{
 		// An SDK sends the account's batch as a container's.
 		Name: "BlobBatch", Built: true, On: BlobAccount, Verbs: POST, Restype: restypeContainer, Comp: "batch", Since: "2018-11-09",
-		Leads: OfService, SAS: SAS{Any: true}, Time: OfBatch, Body: body(Multipart, 4<<20),
+		Leads: OfService, SAS: anyBatch, Time: OfBatch, Body: body(Multipart, 4<<20),
 	},
 	{
 		Name: "FindBlobsByTags", On: BlobAccount, Verbs: GET, Comp: "blobs", Since: protocol.Version20191212,
@@ -113,7 +115,7 @@ var containerRows = []Operation{
 	{Name: "RenameContainer", On: Container, Verbs: PUT, Restype: restypeContainer, Comp: "rename", Leads: Catalog},
 	{
 		Name: "BlobBatch", Built: true, On: Container, Verbs: POST, Restype: restypeContainer, Comp: "batch", Since: "2020-04-08",
-		Leads: OfService, SAS: SAS{Any: true}, Time: OfBatch, Body: body(Multipart, 4<<20),
+		Leads: OfService, SAS: anyBatch, Time: OfBatch, Body: body(Multipart, 4<<20),
 	},
 	{
 		Name: "FindBlobsByTags", On: Container, Verbs: GET, Restype: restypeContainer, Comp: "blobs", Since: "2021-04-10",
