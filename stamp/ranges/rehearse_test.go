@@ -1,6 +1,7 @@
 package ranges_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
+	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 	"antipode/stamp/stamptest"
 	"antipode/stamp/state"
@@ -251,6 +253,13 @@ func TestColdCommandsOfOneCallerAreRehearsed(t *testing.T) {
 			require.NoError(t, err, i)
 		}
 		require.ErrorIs(t, errs[rows-1], errNoRow)
+
+		// The range is cold still: who is gone before the rehearsal has changed nothing, and is answered so.
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, err := range lead.DoAll(ctx, cmds) {
+			require.ErrorIs(t, err, kv.ErrBusy)
+		}
 		read.Store(nil)
 	})
 }
