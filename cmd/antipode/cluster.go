@@ -130,7 +130,7 @@ func startCluster(out io.Writer, f clusterFlags, was cluster.Options) error {
 	if err != nil {
 		return err
 	}
-	warnEphemeral(os.Stderr, f.portBase, readEphemeral())
+	warnEphemeral(os.Stderr, f.portBase, cluster.PortBaseMax, readEphemeral())
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	if _, err := fmt.Fprintf(out, "Starting %s and %s in %s.\n", dev.North, dev.South, f.dir); err != nil {

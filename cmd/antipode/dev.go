@@ -139,7 +139,7 @@ func runDev(out io.Writer, f devFlags) error {
 	}
 	tuneRuntime()
 	warnOpenHost(os.Stderr, f.host, list)
-	warnEphemeral(os.Stderr, f.portBase, readEphemeral())
+	warnEphemeral(os.Stderr, f.portBase, dev.PortBaseMax, readEphemeral())
 	folder, err := openFolder(f.data, dataFlag)
 	if err != nil {
 		return err

@@ -40,15 +40,20 @@ func readEphemeral() string {
 }
 
 // warnEphemeral warns of ports from a base on that reach into that range: any connection of this machine may have one of
-// them when they are wanted, and a start is refused then.
-func warnEphemeral(w io.Writer, base int, text string) {
+// them when they are wanted, and a start is refused then. baseMax is the greatest base: its last port is 65535.
+func warnEphemeral(w io.Writer, base, baseMax int, text string) {
 	var first, last int
 	if n, err := fmt.Sscan(text, &first, &last); n != 2 || err != nil {
 		return
 	}
-	// The greatest base is the one whose last port is 65535.
-	if span := 65535 - dev.PortBaseMax; base <= last && base+span >= first {
-		_, _ = fmt.Fprintf(w, "WARNING: --port-base %d: ports up to %d are used, and connections of this machine get theirs from %d to %d:\n"+
-			"WARNING: a later start may find one of its ports in use. Choose a base below %d.\n", base, base+span, first, last, first-span)
+	span := 65535 - baseMax
+	if base > last || base+span < first {
+		return
 	}
+	advice := ""
+	if below := first - span; below > 1 {
+		advice = fmt.Sprintf(" Choose a base below %d.", below)
+	}
+	_, _ = fmt.Fprintf(w, "WARNING: --port-base %d: ports up to %d are used, and connections of this machine get theirs from %d to %d:\n"+
+		"WARNING: a later start may find one of its ports in use.%s\n", base, base+span, first, last, advice)
 }
