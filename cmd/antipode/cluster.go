@@ -162,7 +162,6 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 	if err := makeFolder(o.Dir); err != nil {
 		return err
 	}
-	made := o.New()
 	if err := cluster.Start(ctx, o); err != nil {
 		return err
 	}
@@ -184,10 +183,8 @@ func prepareCluster(ctx context.Context, out io.Writer, o cluster.Options, f clu
 		return err
 	}
 	ctl := ctlFor(os.Args[0], o.Gateway().Admin())
-	if made { // There is no version before that a node could go back to.
-		if _, err := o.Admin().Finalize(ctx, wire.Finalize{}); err != nil {
-			_, _ = fmt.Fprintln(out, notAtLevel(ctl, err))
-		}
+	if err := cluster.FinalizeNew(ctx, o); err != nil {
+		_, _ = fmt.Fprintln(out, notAtLevel(ctl, err))
 	}
 	names := ""
 	if o.DNSZone != "" {

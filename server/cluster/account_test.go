@@ -113,11 +113,3 @@ func TestAwaitReady(t *testing.T) {
 	require.NoError(t, AwaitReady(t.Context(), o))
 	require.Equal(t, []string{"not yet", "southcentralus: Last Sync Time of photos (blob) is not known yet"}, reported)
 }
-
-// A cluster is new while there is nothing of its nodes.
-func TestNew(t *testing.T) {
-	o := Options{Dir: filepath.Join(t.TempDir(), "cluster")}
-	require.True(t, o.New(), "no folder")
-	require.NoError(t, o.prepare(nil)) // Certificates of all nodes.
-	require.False(t, o.New())
-}

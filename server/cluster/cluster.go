@@ -60,6 +60,11 @@ func (o Options) launchMissing(ctx context.Context) error {
 	if err := o.portsFree(ctx); err != nil {
 		return err
 	}
+	if o.isNew() {
+		if err := o.justMade().Set(); err != nil {
+			return err
+		}
+	}
 	if err := o.prepare(members); err != nil {
 		return err
 	}
@@ -167,14 +172,6 @@ func (o Options) nodeNames() []node {
 		}
 	}
 	return out
-}
-
-// New reports whether Start has not made anything of the nodes in the folder yet: the cluster is then of this program alone.
-func (o Options) New() bool {
-	return !slices.ContainsFunc(o.nodeNames(), func(n node) bool {
-		_, err := os.Stat(o.folder(n.name()))
-		return !errors.Is(err, fs.ErrNotExist)
-	})
 }
 
 // Admin is a client of the gateway's admin port.

@@ -115,7 +115,7 @@ type Cluster struct {
 	notices  *notices.Notices // nil without a receiver
 	forwards []*routing.Forwarder
 
-	// made: Open has found nothing of the locations in the folder.
+	// made: this program has made the locations, and not finalized them yet: see JustMade.
 	made bool
 
 	// step is what the creation of an account waits for, or nil.
@@ -144,11 +144,8 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 	if err := membership.Claim(vfs.Default, o.Dir, membership.Owner{Kind: membership.Dev}); err != nil {
 		return nil, err
 	}
-	made, err := isNew(o.Dir)
+	made, err := claimNew(o)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkDisk(o, made); err != nil {
 		return nil, err
 	}
 	c := &Cluster{

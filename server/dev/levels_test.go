@@ -1,6 +1,7 @@
 package dev
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,4 +51,28 @@ func TestIsNew(t *testing.T) {
 	got, err := isNew(c.o.Dir)
 	require.NoError(t, err)
 	require.False(t, got)
+}
+
+// What a start made that ended before it finalized is finalized by the next one, and no other.
+func TestFinalizedByALaterStart(t *testing.T) {
+	t.Parallel()
+	o := ClusterOptions{Dir: t.TempDir(), Host: "127.0.0.1", PortBase: freeBase(t), Tick: testTick, Logger: slog.New(slog.DiscardHandler)}
+	open := func() *Cluster {
+		c, err := Open(o)
+		require.NoError(t, err)
+		require.NoError(t, c.Start(t.Context()))
+		return c
+	}
+	c := open()
+	require.NoError(t, c.Close())
+	c = open()
+	require.True(t, c.made)
+	require.NoError(t, c.EnsureAccount(t.Context(), North, "northacct", key64, key64))
+	_, err := c.WaitLive(t.Context(), "northacct")
+	require.NoError(t, err)
+	require.NoError(t, c.FinalizeNew(t.Context()))
+	require.NoError(t, c.Close())
+	c = open()
+	require.False(t, c.made)
+	require.NoError(t, c.Close())
 }
