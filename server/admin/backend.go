@@ -103,6 +103,8 @@ type Options struct {
 	Development bool
 	// Draining reports whether the process is going to stop, where its locations do not say so. Nil means that it is not.
 	Draining func() bool
+	// NotReady is what else keeps a location from being ready; empty for nothing. Nil means nothing.
+	NotReady func(geo.Location) string
 	// Support returns what the process knows of itself. Nil means that it shows nothing.
 	Support func() wire.Support
 }
@@ -187,9 +189,19 @@ func (b *Backend) Events(ctx context.Context) (out wire.EventList) {
 	return out
 }
 
+// readiness is that of a location by itself, as far as nothing else keeps it from being ready.
+func (b *Backend) readiness(ctx context.Context, l Location) wire.LocationReadiness {
+	out := l.Readiness(ctx)
+	if b.o.NotReady != nil && out.Reason == "" {
+		out.Reason = b.o.NotReady(l.Name())
+		out.Ready = out.Ready && out.Reason == ""
+	}
+	return out
+}
+
 // Ready implements api/admin.Cluster.
 func (b *Backend) Ready(ctx context.Context) []wire.LocationReadiness {
-	out := each(b, func(l Location) wire.LocationReadiness { return l.Readiness(ctx) })
+	out := each(b, func(l Location) wire.LocationReadiness { return b.readiness(ctx, l) })
 	if b.o.Draining != nil && b.o.Draining() {
 		for i := range out {
 			out[i].Ready, out[i].Reason = false, "the process that answers is going to stop, and drains"

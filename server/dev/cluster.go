@@ -116,7 +116,7 @@ type Cluster struct {
 	forwards []*routing.Forwarder
 
 	// made: this program has made the locations, and not finalized them yet: see JustMade.
-	made bool
+	made atomic.Bool
 
 	// step is what the creation of an account waits for, or nil.
 	step atomic.Pointer[string]
@@ -149,10 +149,11 @@ func Open(o ClusterOptions) (_ *Cluster, err error) {
 		return nil, err
 	}
 	c := &Cluster{
-		o: o, made: made, clock: clock.System{}, link: link.New(), shared: state.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),
+		o: o, clock: clock.System{}, link: link.New(), shared: state.NewShared(cacheBytes, filesMax), scans: services.NewScans(clock.System{}),
 		locations: map[geo.Location]*location.Location{}, ports: map[geo.Location]Ports{}, servers: map[geo.Location]*location.Server{},
 		gateway: Ports{o.Host, o.PortBase}, registry: metrics.NewRegistry(),
 	}
+	c.made.Store(made)
 	var seed [32]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return nil, err
@@ -245,7 +246,7 @@ func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
 // backend is what stands behind the admin ports.
 func (c *Cluster) backend() *admin.Backend {
 	began := c.clock.Mono()
-	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of, Development: true}
+	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of, Development: true, NotReady: c.belowLevel}
 	o.Support = support.Source{Name: "antipode dev", Gatherer: c.registry}.Gather
 	for _, l := range c.set {
 		o.Locations = append(o.Locations, &admin.Local{

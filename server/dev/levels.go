@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/internal/clock"
 	"antipode/stamp/feature"
 )
 
@@ -79,16 +82,46 @@ func claimNew(o ClusterOptions) (bool, error) {
 	return m.Has()
 }
 
+// Bounds of FinalizeNew's wait for the nodes.
+const (
+	levelWait = 10 * time.Second
+	levelPoll = 10 * time.Millisecond
+)
+
 // FinalizeNew raises both locations to the highest feature level that this program knows, if this cluster was made by
 // it: there is no version before that a node could go back to. It does nothing to a cluster that was there before Open,
-// which an operator finalizes, unless the start that made it ended before this. Both locations have to serve. After an
-// error it may be called again; a cluster that was not finalized works, and its status shows that.
+// which an operator finalizes, unless the start that made it ended before this. Both locations have to serve. It returns
+// once the level is active at all nodes. After an error it may be called again; a cluster that was not finalized works,
+// is not ready, and its status shows that.
 func (c *Cluster) FinalizeNew(ctx context.Context) error {
-	if !c.made {
+	if !c.made.Load() {
 		return nil
 	}
 	if _, err := c.admin.Finalize(ctx, wire.Finalize{}); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, levelWait)
+	defer cancel()
+	for _, l := range order() {
+		for c.belowLevel(l) != "" {
+			if err := clock.Wait(ctx, levelPoll); err != nil {
+				return fmt.Errorf("%s: %s: %w", l, c.belowLevel(l), err)
+			}
+		}
+	}
+	c.made.Store(false)
 	return JustMade{c.o.Dir}.Remove()
+}
+
+// belowLevel is why a location that this program has made is not ready before its level is active at all of its nodes
+// that run: they refuse what needs it. "" for a location that was there before.
+func (c *Cluster) belowLevel(l geo.Location) string {
+	if !c.made.Load() {
+		return ""
+	}
+	active := c.locations[l].LevelActive()
+	if active >= feature.Known {
+		return ""
+	}
+	return fmt.Sprintf("the new location is at feature level %d until the start, or antipodectl cluster finalize, raises it to %d", active, feature.Known)
 }

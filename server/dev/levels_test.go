@@ -1,11 +1,14 @@
 package dev
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,12 +31,48 @@ func TestFinalizeNew(t *testing.T) {
 			})
 		})
 	}
-	c.made = false
+	c.made.Store(false)
 	require.NoError(t, c.FinalizeNew(t.Context()))
 	levels(feature.Base)
-	c.made = true
+	c.made.Store(true)
 	require.NoError(t, c.FinalizeNew(t.Context()))
 	levels(feature.Known)
+}
+
+// New locations are ready only once their level is active at all nodes, which FinalizeNew waits for: before, what needs
+// it is refused. One that is stopped meanwhile keeps the other one from nothing.
+func TestNotReadyBelowItsLevel(t *testing.T) {
+	t.Parallel()
+	c := startAdjusted(t, nil)
+	ready := func(base Ports) wire.Readiness {
+		t.Helper()
+		client, err := wire.New("http://"+base.Admin(), nil)
+		require.NoError(t, err)
+		r, err := client.Readiness(t.Context())
+		require.NoError(t, err)
+		return r
+	}
+	why := fmt.Sprintf("the new location is at feature level 1 until the start, or antipodectl cluster finalize, raises it to %d", feature.Known)
+	for _, l := range ready(c.gateway).Locations {
+		require.Equal(t, wire.LocationReadiness{Name: l.Name, State: wire.Running, Serving: true, Reason: why}, l)
+	}
+	require.NoError(t, c.FinalizeNew(t.Context()))
+	for _, l := range c.set {
+		require.Equal(t, feature.Known, l.LevelActive(), l.Location())
+	}
+	require.True(t, ready(c.gateway).Ready)
+
+	c.made.Store(true) // As if the start had ended before it was sure.
+	require.True(t, ready(c.gateway).Ready, "an operator may have finalized it")
+	require.NoError(t, c.servers[South].Stop())
+	require.True(t, ready(c.ports[North]).Ready)
+	r := ready(c.ports[South])
+	require.False(t, r.Ready)
+	require.Contains(t, r.Locations[0].Reason, "the location is stopped")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.ErrorContains(t, c.FinalizeNew(ctx), "southcentralus", "it does not wait for it")
+	require.NoError(t, ctx.Err())
 }
 
 // A folder is new while it has neither location.
@@ -47,7 +86,7 @@ func TestIsNew(t *testing.T) {
 		require.Equal(t, sub == "" || sub == "other", got, sub)
 	}
 	c := startAdjusted(t, nil)
-	require.True(t, c.made)
+	require.True(t, c.made.Load())
 	got, err := isNew(c.o.Dir)
 	require.NoError(t, err)
 	require.False(t, got)
@@ -66,13 +105,13 @@ func TestFinalizedByALaterStart(t *testing.T) {
 	c := open()
 	require.NoError(t, c.Close())
 	c = open()
-	require.True(t, c.made)
+	require.True(t, c.made.Load())
 	require.NoError(t, c.EnsureAccount(t.Context(), North, "northacct", key64, key64))
 	_, err := c.WaitLive(t.Context(), "northacct")
 	require.NoError(t, err)
 	require.NoError(t, c.FinalizeNew(t.Context()))
 	require.NoError(t, c.Close())
 	c = open()
-	require.False(t, c.made)
+	require.False(t, c.made.Load())
 	require.NoError(t, c.Close())
 }

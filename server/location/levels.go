@@ -2,6 +2,7 @@ package location
 
 import (
 	"context"
+	"slices"
 
 	wire "antipode/client/admin"
 	"antipode/stamp"
@@ -24,4 +25,25 @@ func (l *Location) levels(s *stamp.Stamp) *wire.Levels {
 		}
 	}
 	return nil
+}
+
+// LevelActive is the feature level that is active at all nodes of this process: each writes it once it has applied that of
+// the catalog. A node out of service, which applies nothing, does not count. It is Base where none runs.
+func (l *Location) LevelActive() feature.Level {
+	s, err := l.Stamp()
+	if err != nil {
+		return feature.Base
+	}
+	var least []feature.Level
+	for _, id := range l.o.Local {
+		if n := s.Node(id); n != nil && s.Down(id) == nil {
+			if r := n.Range(l.o.Route.Catalog()); r != nil {
+				least = append(least, r.Levels().Active())
+			}
+		}
+	}
+	if len(least) == 0 {
+		return feature.Base
+	}
+	return slices.Min(least)
 }
