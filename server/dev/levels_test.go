@@ -75,6 +75,20 @@ func TestNotReadyBelowItsLevel(t *testing.T) {
 	require.NoError(t, ctx.Err())
 }
 
+// FinalizeNew waits for a node that has not applied the level yet: it may lead, and would refuse what needs it.
+func TestFinalizeNewWaitsForAllNodes(t *testing.T) {
+	t.Parallel()
+	c := startAdjusted(t, nil)
+	late := wire.NodeName(South, 2)
+	require.NoError(t, c.admin.StopNode(t.Context(), South, 2))
+	_, err := c.admin.Finalize(t.Context(), wire.Finalize{Without: []string{late}})
+	require.NoError(t, err)
+	eventually(t, "the others have applied it", func() bool { return c.locations[South].LevelActive() == feature.Known })
+	require.NoError(t, c.admin.StartNode(t.Context(), South, 2))
+	require.NoError(t, c.FinalizeNew(t.Context()))
+	require.Equal(t, feature.Known, c.locations[South].LevelActive())
+}
+
 // A folder is new while it has neither location.
 func TestIsNew(t *testing.T) {
 	t.Parallel()
