@@ -28,17 +28,28 @@ type wholeCheck struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// checkStreams asks the location whether the streams of its accounts move to the other one. It changes nothing.
-func (t *tool) checkStreams(ctx context.Context, p *wholePlan) error {
-	_, err := t.client.FailLocationOver(ctx, p.From, admin.Failover{Type: admin.FailoverPlanned, DryRun: true})
+// checkStreams asks the location whether the streams of its accounts move to the other one, and returns why not. It changes
+// nothing.
+func (t *tool) checkStreams(ctx context.Context, p wholePlan) (blocked []string, err error) {
+	_, err = t.client.FailLocationOver(ctx, p.From, admin.Failover{Type: admin.FailoverPlanned, DryRun: true})
 	var refused *admin.Error
 	switch {
 	case !errors.As(err, &refused):
-		return err
+		return nil, err
 	case refused.Status >= http.StatusInternalServerError || refused.Status == http.StatusConflict:
-		p.Blocked = append(p.Blocked, causeOf(refused)) // Else it is an older program, which does not check.
+		return []string{causeOf(refused)}, nil // Else it is an older program, which does not check.
 	}
-	return nil
+	return nil, nil
+}
+
+// checkPlanned asks, for the plan of an unplanned failover, whether a planned one could be begun instead.
+func (t *tool) checkPlanned(ctx context.Context, p *wholePlan) error {
+	if !p.serves || p.Accounts == 0 || p.unseen != "" || len(p.Blocked)+len(p.PlannedBlocked) > 0 {
+		return nil
+	}
+	var err error
+	p.PlannedBlocked, err = t.checkStreams(ctx, *p)
+	return err
 }
 
 // checkWhole asks the other location which accounts an unplanned failover would refuse, unless it does not run.
@@ -66,7 +77,7 @@ func (t *tool) checkWhole(ctx context.Context, p *wholePlan, in admin.Failover) 
 }
 
 // writeOther names the other kind of failover where that is the one to think of: no planned one begins at a location that is
-// dead, and at one that serves it loses nothing.
+// dead, and at one that serves it loses nothing, where nothing blocks it.
 func (p wholePlan) writeOther(w io.Writer) {
 	switch {
 	case p.unseen != "" && p.unplanned:
@@ -74,10 +85,34 @@ func (p wholePlan) writeOther(w io.Writer) {
 	case p.Accounts == 0:
 	case p.unseen != "": // That is what blocks it.
 	case p.unplanned && p.serves:
-		_, _ = fmt.Fprintf(w, "%s serves: a planned failover loses nothing: antipodectl failover plan --location %s\n", p.From, p.From)
-	case !p.unplanned && !p.serves && p.runs:
-		_, _ = fmt.Fprintf(w, "if it will not be back soon: antipodectl failover unplanned --location %s --to %s\n", p.From, p.To)
+		p.writeAlive(w)
+	case p.otherwise() != "":
+		_, _ = fmt.Fprintln(w, p.otherwise())
 	}
+}
+
+// writeAlive warns where the location that an unplanned failover leaves serves: see unplannedPlan.writeAlive.
+func (p wholePlan) writeAlive(w io.Writer) {
+	if p.alone {
+		writeGoesOn(w, p.From, p.To)
+	}
+	for _, b := range p.PlannedBlocked {
+		_, _ = fmt.Fprintf(w, "planned    blocked: %s\n", b)
+	}
+	if len(p.Blocked)+len(p.PlannedBlocked) == 0 {
+		_, _ = fmt.Fprintf(w, "%s serves: a planned failover loses nothing: antipodectl failover plan --location %s\n", p.From, p.From)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "%s serves: what it has acknowledged and is not at %s would be lost; first mend what blocks a planned failover: "+
+		"antipodectl failover plan --location %s\n", p.From, p.To, p.From)
+}
+
+// otherwise is the unplanned failover that is left where the location does not serve, of the plan of a planned one; else empty.
+func (p wholePlan) otherwise() string {
+	if p.unplanned || p.serves || !p.runs || p.unseen != "" || p.Accounts == 0 {
+		return ""
+	}
+	return fmt.Sprintf("if it will not be back soon: antipodectl failover unplanned --location %s --to %s", p.From, p.To)
 }
 
 // moving is how many accounts have one under way already; nil has none.

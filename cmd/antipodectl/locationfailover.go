@@ -67,6 +67,8 @@ type wholePlan struct {
 	// Blocked keeps all accounts from moving, PassedOver single ones.
 	Blocked    []string `json:"blocked"`
 	PassedOver []string `json:"passed_over"`
+	// PlannedBlocked is what keeps a planned one from beginning beside Blocked, in the plan of an unplanned one, where From serves.
+	PlannedBlocked []string `json:"planned_blocked,omitempty"`
 	// Residents are accounts that would move, and did not come with the last failover of To; absent without such accounts.
 	Residents *residents `json:"residents,omitempty"`
 	// Unplanned is what the other location says of an unplanned failover; absent where it was not asked.
@@ -83,6 +85,8 @@ type wholePlan struct {
 	witness witnessPlan
 	// runs: To does. serves: From does, so that a planned failover can be begun. unplanned: it is the plan of such a failover.
 	runs, serves, unplanned bool
+	// alone: see failoverPlan.
+	alone bool
 }
 
 // wholeService is how far one service of many accounts is.
@@ -109,7 +113,10 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		return wholePlan{}, err
 	}
 	p := wholePlan{From: geo.Location(f.from), To: geo.Location(f.to), Blocked: []string{}, PassedOver: []string{}, unplanned: unplanned}
-	if s.Link.State == admin.LinkCut && !unplanned {
+	switch cut := s.Link.State == admin.LinkCut; {
+	case cut && unplanned: // It needs no link.
+		p.PlannedBlocked = append(p.PlannedBlocked, s.Link.Held())
+	case cut:
 		p.Blocked = append(p.Blocked, s.Link.Held())
 	}
 	p.lookFor(s.Locations, unplanned)
@@ -118,6 +125,7 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 		case l.Name == p.From:
 			p.backlog(l)
 			p.serves = l.State == admin.Running && (len(l.Ranges) == 0 || check.Serves(l))
+			p.alone = p.serves && check.ByWord(l)
 			switch {
 			case p.serves || unplanned:
 			case l.State == admin.Running:
@@ -158,9 +166,12 @@ func (t *tool) planWhole(ctx context.Context, f wholeFlags, unplanned bool) (who
 	p.PassedOver = passedBy(p.passed)
 	p.Residents = t.residentsOf(ctx, s, p)
 	if !unplanned && p.Accounts > 0 && len(p.Blocked) == 0 {
-		return p, t.checkStreams(ctx, &p)
+		p.Blocked, err = t.checkStreams(ctx, p)
+		if p.Blocked == nil {
+			p.Blocked = []string{}
+		}
 	}
-	return p, nil
+	return p, err
 }
 
 // beginning is what --yes does where nothing blocks it.
@@ -229,14 +240,21 @@ func (t *tool) runWhole(ctx context.Context, f wholeFlags, in admin.Failover, dr
 	if dry {
 		if in.Type == admin.FailoverUnplanned {
 			t.checkWhole(ctx, &plan, in)
+			err = t.checkPlanned(ctx, &plan)
 		}
-		err := t.print(plan, func(w io.Writer) {
+		if err != nil {
+			return err
+		}
+		err = t.print(plan, func(w io.Writer) {
 			writeWholePlan(w, plan)
 			writeUnchanged(w, plan.Blocked, plan.beginning())
 		})
 		return errors.Join(err, plan.refusal(), plan.Unplanned.refusal(plan.From))
 	}
 	if err := plan.refusal(); err != nil {
+		if other := plan.otherwise(); other != "" {
+			err = fmt.Errorf("%w; %s", err, other)
+		}
 		return err
 	}
 	at := plan.From

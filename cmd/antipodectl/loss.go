@@ -113,8 +113,7 @@ func (p unplannedPlan) writeUncounted(w io.Writer) {
 func (p unplannedPlan) writeAlive(w io.Writer) {
 	plan := p.planned
 	if plan.alone {
-		_, _ = fmt.Fprintf(w, "%s takes writes by an operator's word, and goes on: after this failover both locations take writes, until %s is stopped, "+
-			"or reaches %s; what it takes meanwhile is not in the copy\n", plan.From, plan.From, plan.To)
+		writeGoesOn(w, plan.From, plan.To)
 	}
 	if len(plan.Blocked) == 0 {
 		_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", plan.From, p.Name)
@@ -124,6 +123,12 @@ func (p unplannedPlan) writeAlive(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s answers: what it has acknowledged and is not there would be lost; first mend what blocks a planned failover: "+
 			"antipodectl failover plan %s\n", plan.From, p.Name)
 	}
+}
+
+// writeGoesOn warns of a primary that no failover stops: two locations take writes.
+func writeGoesOn(w io.Writer, from, to geo.Location) {
+	_, _ = fmt.Fprintf(w, "%s takes writes by an operator's word, and goes on: after this failover both locations take writes, until %s is stopped, "+
+		"or reaches %s; what it takes meanwhile is not in the copy\n", from, from, to)
 }
 
 // writeLoss writes what an unplanned failover of an account loses, or has lost. counted are the services of which the primary

@@ -103,6 +103,9 @@ func TestBlockedLocationFailoverIsRefused(t *testing.T) {
 		}
 		require.Equal(t, command.Failed, code)
 		require.Contains(t, errOut, "a failover of location northcentralus is blocked, nothing was changed: "+c.blocked)
+		const otherwise = "if it will not be back soon: antipodectl failover unplanned --location northcentralus --to southcentralus\n"
+		require.Equal(t, c.line == "planned" && c.north != admin.Running, strings.HasSuffix(errOut, "; "+otherwise), errOut)
+		require.Equal(t, c.line == "planned" && c.north != admin.Running, strings.Contains(out, otherwise), out)
 		require.Zero(t, begun)
 	}
 }
@@ -133,7 +136,7 @@ func TestWholePlanNamesTheOtherFailover(t *testing.T) {
 	const delays = "link       an operator delays the link by 4s: antipodectl link heal\n"
 	s.Link.State = admin.LinkCut
 	require.Contains(t, plan("plan"), "blocked    an operator cut the link: antipodectl link heal\n")
-	require.NotContains(t, plan("unplanned"), "blocked", "it does not need the link")
+	require.NotContains(t, plan("unplanned"), "is blocked", "it does not need the link")
 	s.Link.State, s.Link.DelaySeconds = admin.LinkDelayed, 4
 	require.Contains(t, plan("plan"), delays)
 	s.Link.State = admin.LinkUp
