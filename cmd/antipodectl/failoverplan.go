@@ -36,6 +36,8 @@ type failoverPlan struct {
 	// alone: the primary takes writes without a lease or an answer of the other location.
 	alone bool
 	lag   admin.Lag
+	// of is the account, as its primary describes it where that answers.
+	of admin.Account
 }
 
 // planFailover asks what a planned failover of an account meets.
@@ -59,6 +61,7 @@ func (t *tool) planFailover(ctx context.Context, name geo.Account) (failoverPlan
 func planBy(a admin.AccountInfo, s admin.Status, unasked error, lag admin.Lag) failoverPlan {
 	out := failoverPlan{
 		Account: a.Name, From: a.Primary, To: a.Secondary, Epoch: a.Epoch, After: a.Redundancy, Blocked: []string{}, Services: []admin.ServiceLag{},
+		of: a.Account,
 	}
 	if a.Operation != "" {
 		out.Blocked = append(out.Blocked, "an operation is under way: "+a.Operation)

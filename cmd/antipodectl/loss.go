@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"antipode/client/admin"
+	"antipode/client/check"
 	"antipode/geo"
 )
 
@@ -40,7 +41,10 @@ func (t *tool) planUnplanned(ctx context.Context, name geo.Account, in admin.Fai
 	var unasked error
 	out.planned, unasked = t.planFailover(ctx, name)
 	out.answers = unasked == nil && !out.planned.gone && out.planned.unseen == ""
-	out.beside = unasked == nil && out.FailoverPhase == ""
+	if now := out.planned.of; out.answers && !out.Promoting() && !now.Promoting() { // The copy of the record may stand still.
+		out.Operation, out.OperationWaits, out.FailoverPhase = now.Operation, now.OperationWaits, now.FailoverPhase
+	}
+	out.beside = unasked == nil && !out.Promoting()
 	out.Witness = out.planned.Witness
 	lag := out.planned.lag
 	for i := range out.Loss {
@@ -76,7 +80,7 @@ func (p unplannedPlan) write(w io.Writer) {
 	if p.Primary != p.in.To && len(p.CountedAtPrimary) < len(p.Loss) {
 		p.writeUncounted(w)
 	}
-	if p.FailoverPhase == "" || p.FailoverPhase == admin.FailoverWithdrawing {
+	if !p.Promoting() || p.FailoverPhase == admin.FailoverWithdrawing {
 		p.planned.witness.of(p.in, p.FailoverPhase).write(w)
 	}
 	if p.beside {
@@ -136,7 +140,7 @@ func writeGoesOn(w io.Writer, from, to geo.Location) {
 func writeLoss(w io.Writer, u admin.AccountUpdated, counted []string) {
 	_, _ = fmt.Fprintf(w, "account %s is at %s, epoch %s, secondary %s\n", u.Name, u.Primary, u.Epoch, u.Secondary)
 	if u.Operation != "" {
-		_, _ = fmt.Fprintf(w, "under way: %s\n", u.Operation)
+		_, _ = fmt.Fprintf(w, "under way: %s\n", check.UnderWay(u.Account))
 	}
 	writeWaiting(w, u.Account)
 	writeStated(w, u.Loss, counted)

@@ -1,6 +1,7 @@
 package location
 
 import (
+	"fmt"
 	"math"
 
 	wire "antipode/client/admin"
@@ -118,6 +119,16 @@ func (l *Location) Copied(a *catalog.Account) *wire.Copied {
 // bootstrap is, and why the operation cannot go on.
 func (l *Location) DescribeOperation(a *catalog.Account, out *wire.Account) {
 	out.Copied, out.OperationWaits = l.Copied(a), l.operationWaits(a)
+	l.describeFollowed(a, out)
+}
+
+// describeFollowed describes a failover that this location has followed, by its copy of the record. The copy shows it as under way
+// until the new primary has sent that it is over, also where that one is away since.
+func (l *Location) describeFollowed(a *catalog.Account, out *wire.Account) {
+	op := a.Operation
+	if op != nil && op.Kind == catalog.OperationTaken && a.Primary != l.o.Name && !op.Rewinding && !op.Diverged {
+		out.Operation = fmt.Sprintf("the failover to %s: %s has followed, and does not know whether it is over", a.Primary, l.o.Name)
+	}
 }
 
 // operationWaits is why the operation of an account cannot go on, as the process knows that goes on with it.

@@ -2,13 +2,34 @@ package location
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
+	"antipode/internal/clock"
+	"antipode/services/catalog"
 	"antipode/stamp/change"
 )
+
+// R19: the location that an account has left describes the failover by a copy of the record, which does not show that it is over while
+// the new primary is away: it does not claim that it does not know of it.
+func TestR19AFollowedFailoverIsDescribedAsSuch(t *testing.T) {
+	t.Parallel()
+	a := &catalog.Account{Name: "acct", Primary: "south", Secondary: "north", Active: true, Operation: &catalog.Operation{Kind: catalog.OperationTaken}}
+	described := func(at geo.Location) string {
+		out := DescribeAccount(a)
+		New(Options{Name: at, Clock: clock.NewManual(time.Unix(1e9, 0))}).DescribeOperation(a, &out)
+		require.Equal(t, wire.FailoverTaken, out.FailoverPhase)
+		return out.Operation
+	}
+	require.Equal(t, "the failover to south: north has followed, and does not know whether it is over", described("north"))
+	a.Operation.Rewinding = true
+	require.Equal(t, a.Operation.Describe(), described("north"))
+	a.Operation.Rewinding, a.Operation.Diverged = false, true
+	require.Equal(t, a.Operation.Describe(), described("north"))
+}
 
 // What is shown of a bootstrap was measured: no total before all ranges are counted, none that is less than what was
 // copied, 100 percent only when all is numbered, no rate before it was watched, and no time left without a rate.

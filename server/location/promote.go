@@ -49,6 +49,7 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 	if a.Primary == l.o.Name {
 		return out, nil
 	}
+	l.describeFollowed(a, &out.Account)
 	l.describePromotion(a, p, &out.Account)
 	if f.DryRun && p == nil {
 		if err := l.Directory.CheckPromotion(ctx, name, by); err != nil {
