@@ -44,13 +44,27 @@ func (f *findings) primaries() {
 		of[p] = append(of[p], a.Name)
 	}
 	for _, p := range pairs {
-		next := fmt.Sprintf("stop the processes of %s until it reaches %s: docs/runbooks/unplanned-failover.md", p.former, p.now)
-		if f.status.Link.State == admin.LinkCut {
-			next = linkHeal
-		}
-		f.add(Critical, next, "%s with two primaries: %s, and %s, which does not know of the failover and takes writes that %s will not have: %s",
+		f.add(Critical, stopFormer(f.status, p.now, p.former), "%s with two primaries: %s, and %s, which does not know of the failover and takes writes that %s will not have: %s",
 			Count(len(of[p]), "account"), p.now, p.former, p.now, some(of[p]))
 	}
+}
+
+// stopFormer is what ends that an account has two primaries.
+func stopFormer(s admin.Status, now, former geo.Location) string {
+	if s.Link.State == admin.LinkCut {
+		return linkHeal
+	}
+	return fmt.Sprintf("stop the processes of %s until it reaches %s: docs/runbooks/unplanned-failover.md", former, now)
+}
+
+// OtherTakesWrites names the former primary of an account that takes its writes too, with what to do; empty where none is known to.
+func OtherTakesWrites(s admin.Status, name geo.Account) string {
+	i := slices.IndexFunc(s.Accounts, func(a admin.AccountStatus) bool { return a.Name == name })
+	if i < 0 || !TwoPrimaries(s, s.Accounts[i]) {
+		return ""
+	}
+	now, former := s.Accounts[i].Primary, s.Accounts[i].FormerEpoch.Location
+	return fmt.Sprintf("two primaries: %s, which does not know of the failover, takes writes too, that %s will not have; next: %s", former, now, stopFormer(s, now, former))
 }
 
 // RefusesWrites is why the primary of an account, which runs, refuses its writes, with what to do; empty where it is not known

@@ -143,6 +143,8 @@ type shown struct {
 	Geo *admin.GeoReplication `json:"geo,omitempty"`
 	// WritesRefused is why the primary, which answers, refuses writes; empty where it is not known to.
 	WritesRefused string `json:"writes_refused,omitempty"`
+	// TwoPrimaries is the other location that takes writes, too; empty where none is known to.
+	TwoPrimaries string `json:"two_primaries,omitempty"`
 }
 
 func (t *tool) accountShow() *cobra.Command {
@@ -182,7 +184,7 @@ func (t *tool) addReplication(ctx context.Context, out *shown) {
 	asked.Wait()
 	if unasked == nil {
 		waitsOf(s, &out.Account)
-		out.WritesRefused = check.RefusesWrites(s, out.Name)
+		out.WritesRefused, out.TwoPrimaries = check.RefusesWrites(s, out.Name), check.OtherTakesWrites(s, out.Name)
 	}
 	if none != nil {
 		return
@@ -198,6 +200,15 @@ func (t *tool) addReplication(ctx context.Context, out *shown) {
 	}
 	if g.Stats.CanPlannedFailover { // Both locations answer, and a plan knows more.
 		g.Stats.CanPlannedFailover = t.movable(ctx, out.AccountInfo, s, unasked)
+	}
+}
+
+// writeWrites writes why writes of an account are refused, and that another location takes them too; nothing where both are empty.
+func writeWrites(w io.Writer, of ...string) {
+	for _, line := range of {
+		if line != "" {
+			_, _ = fmt.Fprintf(w, "writes: %s\n", line)
+		}
 	}
 }
 
@@ -222,9 +233,7 @@ func writeAccount(w io.Writer, a shown) {
 	if a.Geo != nil {
 		writeGeo(w, *a.Geo)
 	}
-	if a.WritesRefused != "" {
-		_, _ = fmt.Fprintf(w, "writes: %s\n", a.WritesRefused)
-	}
+	writeWrites(w, a.WritesRefused, a.TwoPrimaries)
 	if a.WhenLate != "" {
 		_, _ = fmt.Fprintf(w, "writes while changes are late: %s\n", a.WhenLate)
 	}

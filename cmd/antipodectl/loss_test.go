@@ -274,6 +274,34 @@ func TestR21RefusedWritesAreShown(t *testing.T) {
 	require.Contains(t, out, "writes: refused at northcentralus-2, without an answer of the other location: antipodectl check\n")
 }
 
+// R20: an account of which the former primary takes writes too is shown so where it is shown alone.
+func TestR20TwoPrimariesAreShown(t *testing.T) {
+	d := newDoomed()
+	a := admin.AccountStatus{Account: d.account.Account, FormerEpoch: &admin.Epoch{Number: 1, Location: "southcentralus"}}
+	d.status.Accounts = []admin.AccountStatus{a}
+	d.status.Locations[1].Epochs = &admin.Epochs{Confirmed: true, By: "override"}
+	url := d.port(t)
+	const twice = "writes: two primaries: southcentralus, which does not know of the failover, takes writes too, that northcentralus will not have; next: "
+	lines := []string{"account show pictures", "why pictures"}
+	for link, next := range map[admin.LinkState]string{
+		admin.LinkCut: "antipodectl link heal\n",
+		admin.LinkUp:  "stop the processes of southcentralus until it reaches northcentralus: docs/runbooks/unplanned-failover.md\n",
+	} {
+		d.status.Link.State = link
+		for _, line := range lines {
+			_, out, errOut := ctl(url, strings.Fields(line)...)
+			require.Contains(t, out, twice+next, "%s: %s", line, errOut)
+		}
+	}
+	_, out, _ := ctl(url, "account", "show", "pictures", "-o", "json")
+	require.Contains(t, out, `"two_primaries": "two primaries: southcentralus, `)
+	d.status.Locations[1].Epochs.Refused = []admin.RefusedEpoch{{Account: "pictures"}}
+	for _, line := range lines {
+		_, out, _ := ctl(url, strings.Fields(line)...)
+		require.NotContains(t, out, "two primaries", line)
+	}
+}
+
 // A dead witness is one line of a status, whatever the nodes add, in the words of check.
 func TestStatusHasOneLineForADeadWitness(t *testing.T) {
 	s := manyAccounts(6)

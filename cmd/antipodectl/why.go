@@ -63,9 +63,7 @@ progress of the last seconds, and is left out while that is not measured.`,
 				if unasked == nil { // What stops writes need not hold Last Sync Time back.
 					writeHealth(w, s)
 					writeUnderWayOf(w, s, y.Account)
-					if why := check.RefusesWrites(s, y.Account); why != "" {
-						_, _ = fmt.Fprintf(w, "writes: %s\n", why)
-					}
+					writeWrites(w, check.RefusesWrites(s, y.Account), check.OtherTakesWrites(s, y.Account))
 				}
 				writeWhy(w, y)
 			})
