@@ -66,6 +66,7 @@ func Refusals(s admin.Status) []Finding {
 			f.locationDown(l)
 			continue
 		}
+		f.stopped(l)
 		f.full(l)
 		f.epochs(l)
 	}
@@ -110,12 +111,34 @@ func Serves(l admin.Location) bool {
 	return !Down(l) && (len(l.Ranges) == 0 || slices.ContainsFunc(l.Ranges, func(r admin.Range) bool { return r.LeaderView != nil }))
 }
 
+// Stopped reports whether the processes of a location answer and an operator stopped it: none of its nodes runs, or fails to.
+func Stopped(l admin.Location) bool {
+	return l.State == admin.Stopped && !slices.ContainsFunc(l.Nodes, func(n admin.Node) bool { return n.State != admin.Stopped })
+}
+
+// Start is the command that starts a location again.
+func Start(l geo.Location) string { return "antipodectl location start " + string(l) }
+
+// stopped finds nodes that an operator stopped: their processes answer.
+func (f *findings) stopped(l admin.Location) {
+	var names, next []string
+	for _, n := range l.Nodes {
+		if n.State == admin.Stopped {
+			names, next = append(names, n.Name), append(next, "antipodectl node start "+n.Name)
+		}
+	}
+	if len(names) > 0 {
+		f.add(Warning, strings.Join(next, ", "), "%s: %d of %d nodes %s stopped: %s", l.Name, len(names), len(l.Nodes), Are(len(names)), strings.Join(names, ", "))
+	}
+}
+
 // location finds what is wrong with a location and its nodes.
 func (f *findings) location(l admin.Location) {
 	if f.down[l.Name] {
 		f.locationDown(l)
 		return
 	}
+	f.stopped(l)
 	f.nodes(l)
 	f.full(l)
 	f.ranges(l)
@@ -144,7 +167,11 @@ func (f *findings) locationDown(l admin.Location) {
 		}
 	}
 	what := fmt.Sprintf("%s is down: none of its %s serves", l.Name, Count(len(l.Nodes), "node"))
-	if len(l.Nodes) == 0 {
+	stopped := Stopped(l)
+	switch {
+	case stopped:
+		what = fmt.Sprintf("%s is stopped: none of its %s serves", l.Name, Count(len(l.Nodes), "node"))
+	case len(l.Nodes) == 0:
 		what = fmt.Sprintf("%s does not answer", l.Name)
 	}
 	next := "docs/runbooks/target-down.md"
@@ -157,7 +184,10 @@ func (f *findings) locationDown(l admin.Location) {
 	if copies > 0 {
 		what += "; nothing is replicated to it, for " + Count(copies, "account")
 	}
-	if served > alone {
+	switch {
+	case stopped:
+		next = Start(l.Name)
+	case served > alone:
 		next = "antipodectl failover plan --location " + string(l.Name)
 	}
 	f.add(Critical, next, "%s", what)
@@ -170,7 +200,7 @@ func (f *findings) nodes(l admin.Location) {
 		switch n.State {
 		case admin.Failed:
 			f.add(Warning, "docs/runbooks/node-out-of-service.md", "%s is out of service: %s", n.Name, cmp.Or(n.OutOfService, "its log says why"))
-		case admin.Unreachable, admin.Stopped:
+		case admin.Unreachable:
 			away = append(away, n.Name)
 		}
 		if n.ClockOff != "" {

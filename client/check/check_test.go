@@ -47,6 +47,14 @@ func stands(s *admin.Status, account int, reason string) {
 	}
 }
 
+// stop has an operator have stopped a location.
+func stop(l *admin.Location) {
+	l.State = admin.Stopped
+	for i := range l.Nodes {
+		l.Nodes[i].State = admin.Stopped
+	}
+}
+
 // leaderless has a range without a leader.
 func leaderless(l *admin.Location, of ...int) {
 	for _, i := range of {
@@ -71,6 +79,19 @@ func TestStatus(t *testing.T) {
 				stands(s, i, "not-heard")
 			}
 		}, []Finding{{Critical, "north is down: none of its 3 nodes serves; it is the primary of 7 accounts", "antipodectl failover plan --location north"}}},
+		"a node is stopped": {func(s *admin.Status) {
+			s.Locations[0].Nodes[2].State = admin.Stopped
+			for _, r := range s.Locations[0].Ranges {
+				r.InSyncReplicas, r.Standings[2].InSync = 2, false
+			}
+		}, []Finding{{Warning, "north: 1 of 3 nodes is stopped: north-3", "antipodectl node start north-3"}}},
+		"a location is stopped": {func(s *admin.Status) { stop(&s.Locations[0]) }, []Finding{
+			{Critical, "north is stopped: none of its 3 nodes serves; it is the primary of 7 accounts", "antipodectl location start north"},
+		}},
+		"a node of a location that is stopped does not answer": {func(s *admin.Status) {
+			stop(&s.Locations[1])
+			s.Locations[1].Nodes[1].State = admin.Unreachable
+		}, []Finding{{Critical, "south is down: none of its 3 nodes serves; nothing is replicated to it, for 7 accounts", "docs/runbooks/target-down.md"}}},
 		"a location does not answer": {func(s *admin.Status) {
 			s.Locations[1] = admin.Location{Name: "south", State: admin.Unreachable, Warnings: []string{"no route"}}
 			s.Accounts[0].Services = nil

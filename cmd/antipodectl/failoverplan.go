@@ -84,6 +84,10 @@ func planBy(a admin.AccountInfo, s admin.Status, unasked error, lag admin.Lag) f
 	}
 	for _, l := range lag.Silent {
 		out.gone = out.gone || l.Location == a.Primary
+		if i := slices.IndexFunc(s.Locations, func(of admin.Location) bool { return of.Name == l.Location && check.Stopped(of) }); i >= 0 {
+			out.Blocked = append(out.Blocked, notRunning(s.Locations[i]))
+			continue
+		}
 		out.Blocked = append(out.Blocked, fmt.Sprintf("%s does not answer: %s; see %s", l.Location, check.OneLine(l.Reason), targetDown))
 	}
 	for _, s := range lag.Streams {

@@ -182,11 +182,14 @@ func (p wholePlan) beginning() string {
 	return nothingChanged
 }
 
-// notRunning is that a location does not run, and what to do where nobody stopped it.
+// notRunning is that a location does not run, and what to do.
 func notRunning(l admin.Location) string {
 	line := fmt.Sprintf("location %s is %s", l.Name, l.State)
-	if l.State == admin.Unreachable {
+	switch {
+	case l.State == admin.Unreachable:
 		line += ": " + targetDown
+	case check.Stopped(l):
+		line += ": " + check.Start(l.Name)
 	}
 	return line
 }

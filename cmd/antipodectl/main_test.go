@@ -388,7 +388,7 @@ func TestNodeAlarms(t *testing.T) {
 		writeStatus(&b, admin.Status{Alarms: streams, Locations: []admin.Location{{Name: "north", Nodes: nodes}, {Name: "south", Nodes: []admin.Node{{State: admin.Running}}}}}, statusView{})
 		return b.String()
 	}
-	require.Contains(t, write(nil, admin.Node{Name: "north-1", State: admin.Running}, admin.Node{Name: "north-2", State: admin.Stopped}), "alarms   none\n\n")
+	require.Contains(t, write(nil, admin.Node{Name: "north-1", State: admin.Running}, admin.Node{Name: "north-2", State: admin.Stopped}), "alarms   none\nWARNING  north: 1 of 2 nodes is stopped: north-2; next: antipodectl node start north-2\n\n")
 	require.Contains(t, write(map[string]uint64{"gap": 2}, admin.Node{Name: "north-1", State: admin.Failed, OutOfService: "its disk: replace it"},
 		admin.Node{Name: "north-2", State: admin.Unreachable}, admin.Node{Name: "north-3", State: admin.Failed}, admin.Node{Name: "north-4", State: admin.Running}), `alarms   nodes that do not serve 3, gap 2
 WARNING  north-1 is out of service: its disk: replace it
