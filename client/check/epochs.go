@@ -129,7 +129,7 @@ func OfEpochs(l admin.Location, warning string) bool {
 
 // witness finds a witness that does not answer: once, for both locations.
 func (f *findings) witness() {
-	var refuse, confirm, lease, word, away []string
+	var refuse, confirm, lease, word, left, away []string
 	address, why, all := "", "", true
 	for _, l := range f.status.Locations {
 		e := l.Epochs
@@ -148,8 +148,13 @@ func (f *findings) witness() {
 			word = append(word, string(l.Name))
 		case e.Confirmed:
 			lease = append(lease, string(l.Name))
+		case f.promoted(l.Name) && !f.serves(l.Name):
+			left = append(left, string(l.Name))
 		default:
 			refuse = append(refuse, among(l, e.UnconfirmedNodes))
+			if f.promoted(l.Name) { // To confirm it would have two primaries.
+				break
+			}
 			confirm = append(confirm, fmt.Sprintf("antipodectl location confirm %s --not-promoted", l.Name))
 		}
 	}
@@ -163,7 +168,12 @@ func (f *findings) witness() {
 	if len(refuse) > 0 {
 		what, severity = fmt.Sprintf("%s: writes of accounts that have a copy are refused at %s; reads, and accounts without a copy, go on",
 			what, strings.Join(refuse, ", ")), Critical
+	}
+	if len(confirm) > 0 {
 		next = fmt.Sprintf("start the witness again (%s); if it will not be back soon: %s", witnessPage, strings.Join(confirm, ", "))
+	}
+	if len(left) > 0 {
+		what += fmt.Sprintf("; %s: no writes are refused, as it is the primary of no account that has a copy", strings.Join(left, ", "))
 	}
 	if len(lease) > 0 {
 		what += fmt.Sprintf("; %s: a lease still holds, and once it ends writes of accounts that have a copy are refused", strings.Join(lease, ", "))
@@ -172,6 +182,18 @@ func (f *findings) witness() {
 		what += fmt.Sprintf("; %s: writes go on without a lease, by an operator's word", strings.Join(word, ", "))
 	}
 	f.add(severity, next, "%s", because(what, why))
+}
+
+// promoted reports whether an account is known to have been promoted at the other location, which this one may not know.
+func (f *findings) promoted(from geo.Location) bool {
+	return slices.ContainsFunc(f.status.Accounts, func(a admin.AccountStatus) bool {
+		return a.Secondary == from && a.FailoverPhase == admin.FailoverTaken
+	})
+}
+
+// serves reports whether a location is the primary of an account that has a copy.
+func (f *findings) serves(at geo.Location) bool {
+	return slices.ContainsFunc(f.status.Accounts, func(a admin.AccountStatus) bool { return a.Primary == at && a.Secondary != "" })
 }
 
 // ByWord reports whether a location takes writes without a lease, by an operator's word.
