@@ -9,6 +9,7 @@ import (
 
 	"antipode/client/admin"
 	"antipode/client/check"
+	"antipode/client/command"
 	"antipode/geo"
 )
 
@@ -98,6 +99,14 @@ func (p unplannedPlan) underWay() []string {
 		return nil
 	}
 	return []string{p.Operation}
+}
+
+// refusal is that --yes would be refused beside the failover that is under way, nil if it would not.
+func (p unplannedPlan) refusal() error {
+	if len(p.underWay()) == 0 || p.Refused != "" {
+		return nil
+	}
+	return &command.Error{Code: command.Failed, Err: fmt.Errorf("an unplanned failover of %s is under way, nothing was changed: %s", p.Name, check.UnderWay(p.Account))}
 }
 
 // writeUncounted is why KNOWN LOST is not known of all services.

@@ -81,7 +81,7 @@ func (t *tool) failoverUnplanned() *cobra.Command {
 				return err
 			}
 			err = t.print(plan, plan.write)
-			return errors.Join(err, refusalOf(plan.AccountUpdated))
+			return errors.Join(err, refusalOf(plan.AccountUpdated), plan.refusal())
 		}
 		out, err := t.promote(ctx, name, admin.Failover{To: to, WithoutWitness: alone, AcceptPart: part})
 		if err != nil {

@@ -40,7 +40,11 @@ func TestR21AClaimThatStaysHasAWayOut(t *testing.T) {
 	require.NotContains(t, got, nothingChanged)
 	for _, phase := range []string{admin.FailoverClaiming, admin.FailoverWithdrawing, admin.FailoverApplying} {
 		a.FailoverPhase = phase
-		_, got, _ = ctl(url, "failover", "unplanned", "pictures", "--without-witness")
+		code, _, errOut := ctl(url, "failover", "unplanned", "pictures")
+		require.Equal(t, command.Failed, code, "as it would be with --yes")
+		require.Contains(t, errOut, "an unplanned failover of pictures is under way, nothing was changed: the end of an unplanned failover")
+		code, got, _ = ctl(url, "failover", "unplanned", "pictures", "--without-witness")
+		require.Equal(t, phase == admin.FailoverApplying, code == command.Failed)
 		require.Equal(t, phase != admin.FailoverApplying, strings.Contains(got, nothingChanged), got)
 	}
 }
