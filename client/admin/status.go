@@ -70,6 +70,9 @@ type Process struct {
 	Development bool `json:"development,omitempty"`
 }
 
+// WarnsOfCatalog begins the warning by which a process shows fewer accounts than there may be.
+const WarnsOfCatalog = "the catalog does not answer"
+
 // Link is the link between the two locations.
 type Link struct {
 	State LinkState `json:"state"`

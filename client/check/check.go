@@ -54,8 +54,8 @@ func Status(s admin.Status) []Finding {
 	return f.sorted()
 }
 
-// Refusals finds what has locations refuse writes, or what is replicated to them, and accounts that both take writes of, worst
-// first: those findings of Status that a status shows beside its tables.
+// Refusals finds what has locations refuse requests, or what is replicated to them, nodes that are stopped, and accounts that both
+// locations take writes of, worst first: those findings of Status that a status shows beside its tables.
 func Refusals(s admin.Status) []Finding {
 	f := findings{status: s, down: map[geo.Location]bool{}}
 	for _, l := range s.Locations {
@@ -68,6 +68,7 @@ func Refusals(s admin.Status) []Finding {
 		}
 		f.stopped(l)
 		f.full(l)
+		f.leaderless(l)
 		f.epochs(l)
 	}
 	f.witness()
@@ -148,7 +149,11 @@ func (f *findings) location(l admin.Location) {
 	}
 	for _, text := range l.Warnings {
 		if !OfEpochs(l, text) {
-			f.add(Warning, "", "%s: %s", l.Name, text)
+			next := ""
+			if strings.HasPrefix(text, admin.WarnsOfCatalog) {
+				next = leaderPage
+			}
+			f.add(Warning, next, "%s: %s", l.Name, text)
 		}
 	}
 }
@@ -246,6 +251,15 @@ func (f *findings) full(l admin.Location) {
 	f.add(severity, "docs/runbooks/disk-nearly-full.md", "%s: disk full on %s: no writes there; reads go on%s", l.Name, strings.Join(full, ", "), into)
 }
 
+const leaderPage = "docs/runbooks/range-without-leader.md"
+
+// leaderless finds ranges without a leader, which none is elected for.
+func (f *findings) leaderless(l admin.Location) {
+	if none, _ := unled(l); len(none) > 0 {
+		f.add(Critical, leaderPage, "%s: no leader of range %s: requests for it are answered 503", l.Name, strings.Join(none, ", "))
+	}
+}
+
 // ranges finds ranges without a leader, and with too few replicas.
 func (f *findings) ranges(l admin.Location) {
 	var few []string
@@ -258,12 +272,9 @@ func (f *findings) ranges(l admin.Location) {
 			}
 		}
 	}
-	none, electing := unled(l)
-	if len(none) > 0 {
-		f.add(Critical, "docs/runbooks/range-without-leader.md", "%s: no leader of range %s: requests for it are answered 503", l.Name, strings.Join(none, ", "))
-	}
-	if len(electing) > 0 {
-		f.add(Warning, "wait some seconds; if it lasts: docs/runbooks/range-without-leader.md", "%s: a leader is being elected for range %s: requests for it wait", l.Name, strings.Join(electing, ", "))
+	f.leaderless(l)
+	if _, electing := unled(l); len(electing) > 0 {
+		f.add(Warning, "wait some seconds; if it lasts: "+leaderPage, "%s: a leader is being elected for range %s: requests for it wait", l.Name, strings.Join(electing, ", "))
 	}
 	if len(few) == 0 {
 		return

@@ -115,6 +115,13 @@ func TestStatus(t *testing.T) {
 			{Critical, "south: no leader of range 2 blob, 4 table: requests for it are answered 503", "docs/runbooks/range-without-leader.md"},
 			{Warning, "south-1 is out of service: its disk returned an error: replace it", "docs/runbooks/node-out-of-service.md"},
 		}},
+		"the catalog has no leader": {func(s *admin.Status) {
+			leaderless(&s.Locations[0], 0)
+			s.Locations[0].Warnings = []string{admin.WarnsOfCatalog + " at node north-3: accounts may be missing here"}
+		}, []Finding{
+			{Critical, "north: no leader of range 1 catalog: requests for it are answered 503", "docs/runbooks/range-without-leader.md"},
+			{Warning, "north: the catalog does not answer at node north-3: accounts may be missing here", "docs/runbooks/range-without-leader.md"},
+		}},
 		"a replica is behind": {func(s *admin.Status) {
 			v := s.Locations[0].Ranges[3].LeaderView
 			v.InSyncReplicas, v.Standings[1].InSync = 2, false

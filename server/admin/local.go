@@ -111,7 +111,7 @@ func (l *Local) Status(ctx context.Context) (Status, error) {
 	defer cancel()
 	list, err := l.Location.Records(ctx)
 	if err != nil && l.Server.Running() {
-		s.Location.Warnings = append(s.Location.Warnings, fmt.Sprintf("the catalog does not answer at %s: accounts may be missing here", l.Location.Subject()))
+		s.Location.Warnings = append(s.Location.Warnings, fmt.Sprintf("%s at %s: accounts may be missing here", wire.WarnsOfCatalog, l.Location.Subject()))
 	}
 	for _, a := range list {
 		status := wire.AccountStatus{Account: location.DescribeAccount(a)}
