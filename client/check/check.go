@@ -253,10 +253,19 @@ func (f *findings) full(l admin.Location) {
 
 const leaderPage = "docs/runbooks/range-without-leader.md"
 
+// Leaderless names the ranges of a location without a leader, which none is elected for; empty for none.
+func Leaderless(l admin.Location) string {
+	none, _ := unled(l)
+	if Down(l) || len(none) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: no leader of range %s", l.Name, strings.Join(none, ", "))
+}
+
 // leaderless finds ranges without a leader, which none is elected for.
 func (f *findings) leaderless(l admin.Location) {
-	if none, _ := unled(l); len(none) > 0 {
-		f.add(Critical, leaderPage, "%s: no leader of range %s: requests for it are answered 503", l.Name, strings.Join(none, ", "))
+	if none := Leaderless(l); none != "" {
+		f.add(Critical, leaderPage, "%s: requests for it are answered 503", none)
 	}
 }
 

@@ -93,7 +93,7 @@ func writePlan(w io.Writer, p failoverPlan) {
 	writeDelayed(w, p.Link)
 	writeBlocked(w, p.Blocked)
 	p.witness.write(w)
-	if p.gone {
+	if p.gone || p.unled {
 		_, _ = fmt.Fprintf(w, "otherwise  antipodectl failover unplanned %s shows what would be lost, if %s is gone\n", p.Account, p.From)
 	}
 }

@@ -30,9 +30,9 @@ type failoverPlan struct {
 	Link string `json:"link,omitempty"`
 	// witness is what the plan has of the witness beside that.
 	witness witnessPlan
-	// gone: the primary does not answer. unseen is that the port which answers does not ask one of the locations: see notShown.
-	gone   bool
-	unseen string
+	// gone: the primary does not answer. unled: a range of it has no leader. cut: an operator cut the link. unseen is that the port which answers does not ask one of the locations: see notShown.
+	gone, unled, cut bool
+	unseen           string
 	// alone: the primary takes writes without a lease or an answer of the other location.
 	alone bool
 	lag   admin.Lag
@@ -76,6 +76,7 @@ func planBy(a admin.AccountInfo, s admin.Status, unasked error, lag admin.Lag) f
 		out.alone = slices.ContainsFunc(s.Locations, func(l admin.Location) bool { return l.Name == out.From && !check.Down(l) && check.ByWord(l) })
 		out.Link = delayed(s)
 		out.unseen = notShown(s, out.From, out.To)
+		out.standing(s)
 	}
 	out.lag = lag
 	if out.unseen != "" { // What is not known follows from it.
@@ -104,9 +105,22 @@ func planBy(a admin.AccountInfo, s admin.Status, unasked error, lag admin.Lag) f
 	return out
 }
 
+// standing adds what keeps streams from moving whatever they answer: a link that is cut, and ranges of the primary without a leader.
+func (p *failoverPlan) standing(s admin.Status) {
+	if p.cut = s.Link.State == admin.LinkCut; p.cut {
+		p.Blocked = append(p.Blocked, s.Link.Held())
+	}
+	for _, l := range s.Locations {
+		if none := check.Leaderless(l); none != "" && l.Name == p.From {
+			p.unled = true
+			p.Blocked = append(p.Blocked, none+": docs/runbooks/range-without-leader.md")
+		}
+	}
+}
+
 // checkMove asks whether the streams of the account move, which the other location has to answer. It changes nothing.
 func (t *tool) checkMove(ctx context.Context, p *failoverPlan) error {
-	if p.To == "" || p.unseen != "" || len(p.lag.Silent) > 0 {
+	if p.To == "" || p.unseen != "" || p.cut || p.unled || len(p.lag.Silent) > 0 {
 		return nil // It would be refused for that alone, after a wait.
 	}
 	_, err := t.client.UpdateAccount(ctx, p.Account, admin.UpdateAccount{Failover: &admin.Failover{Type: admin.FailoverPlanned, DryRun: true}})
