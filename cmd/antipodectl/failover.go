@@ -220,7 +220,7 @@ the first failover. Where an account was made is not recorded: move such account
 	return c
 }
 
-// failover begins a planned failover and waits for its end. It shows on stderr in which phase it is.
+// failover begins a planned failover and waits for its end. It shows on stderr in which phase it is, and why it cannot go on.
 func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan, within time.Duration) (admin.AccountInfo, error) {
 	begun, err := t.client.UpdateAccount(ctx, name, admin.UpdateAccount{
 		Failover: &admin.Failover{Type: admin.FailoverPlanned, WithinSeconds: within.Seconds()},
@@ -229,7 +229,15 @@ func (t *tool) failover(ctx context.Context, name geo.Account, plan failoverPlan
 		return admin.AccountInfo{}, err
 	}
 	now, shown, since, ended := begun.AccountInfo, "", t.mono(), 0
-	for {
+	for look, said := since+stateAfter, ""; ; {
+		if t.mono() >= look {
+			t.addWaits(ctx, &now.Account)
+			look = t.mono() + statePause
+		}
+		if why := check.OneLine(now.OperationWaits); why != "" && why != said {
+			said = why
+			_, _ = fmt.Fprintf(t.errOut, "%s: it cannot go on now: %s (%.1f s)\n", name, why, (t.mono() - since).Seconds())
+		}
 		if phase := now.FailoverPhase; phase != "" && phase != shown {
 			shown = phase
 			_, _ = fmt.Fprintf(t.errOut, "%s: %s (%.1f s)\n", name, phase, (t.mono() - since).Seconds())
