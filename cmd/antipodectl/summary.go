@@ -26,6 +26,8 @@ const (
 	// calmMost is how many accounts are shown of those that are well; troubledMost of the others where a screen has room
 	// for them, and troubledLeast where it has not.
 	calmMost, troubledMost, troubledLeast = 5, 10, 3
+	// namedFrom is from how many seconds of lag the account that is furthest behind is shown where a screen has no room.
+	namedFrom = 10.0
 	// unwellMost is how many lines there are for nodes that are not well, and for ranges.
 	unwellMost = 4
 )
@@ -166,7 +168,7 @@ func writeAccounts(w io.Writer, s admin.Status, room int) {
 		if well {
 			most = calmMost
 		}
-		fits := len(rows)-1+len(a.rows) <= room || !well && i < troubledLeast
+		fits := len(rows)-1+len(a.rows) <= room || !well && i < troubledLeast || i == 0 && a.lag > namedFrom
 		switch {
 		case shown[well] < most && fits:
 			shown[well]++
