@@ -223,7 +223,9 @@ func (s *Shipper) closedRecord() *change.Closed {
 		sortHeads(c.Heads)
 		return c
 	}
+	s.mu.Lock() // Acknowledgements come meanwhile.
 	s.whole(c)
+	s.mu.Unlock()
 	if len(change.AppendClosed(nil, c)) > s.o.FullBytesMax {
 		return s.unjoined()
 	}
@@ -246,7 +248,7 @@ func (s *Shipper) closed(t0, t, wall geo.Timestamp) *change.Closed {
 }
 
 // whole makes c a full closed record: with the heads of all streams that the range knows. What was pulled ahead of the frames
-// is named too: the receiver compares it with its cursor.
+// is named too: the receiver compares it with its cursor. The caller holds mu.
 func (s *Shipper) whole(c *change.Closed) {
 	c.Full, c.T0 = true, 0
 	c.Span, c.Descriptor = ranges.Span(c.Range)
