@@ -112,7 +112,7 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 	var ops []change.Op
 	if exists {
 		ops = append(ops, change.Op{Delete: true, Row: row()})
-	} else if _, live, _, err := GetStaging(get, w.Name, at); err != nil || !live || !w.Uncommitted || w.Snapshots == SnapshotsOnly {
+	} else if _, live, _, err := GetStaging(get, w.Name, at); err != nil || !live || !w.Uncommitted {
 		if err == nil {
 			err = storageerr.BlobNotFound
 		}
