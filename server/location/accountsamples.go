@@ -2,6 +2,7 @@ package location
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,14 @@ func (s samples) Accounts() (out metrics.AccountSamples) {
 	asked.Wait()
 	s.set.Look(ctx)
 	for i, l := range s.set {
+		if lists[i] == nil { // Its catalog does not answer: what it is the secondary of, the other one knows.
+			for _, a := range slices.Concat(lists...) {
+				if a.Secondary == l.o.Name {
+					l.sampleSecondary(a, &out)
+					l.samplePromotion(a, &out)
+				}
+			}
+		}
 		for _, a := range lists[i] {
 			switch {
 			case a.Secondary == l.o.Name:
