@@ -36,13 +36,10 @@ func appendTo(ctx context.Context, c *appendblob.Client, body []byte, position *
 // append, and at the end each block is there once and in the order of its client. A sealed blob takes no more at either primary.
 func TestAppendBlobsWithSDK(t *testing.T) {
 	t.Parallel()
-	b := startBlobTest(t)
+	b := startFinalized(t)
 	ctx := t.Context()
-	require.NoError(t, b.FinalizeNew(ctx))
-	_, err := b.first.CreateContainer(ctx, "cont", nil)
-	require.NoError(t, err)
 	log, far := logOf(b.first, "log"), logOf(b.second, "log")
-	_, err = log.Create(ctx, &appendblob.CreateOptions{HTTPHeaders: &blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}})
+	_, err := log.Create(ctx, &appendblob.CreateOptions{HTTPHeaders: &blob.HTTPHeaders{BlobContentType: to.Ptr("text/plain")}})
 	require.NoError(t, err)
 	_, err = log.Create(ctx, &appendblob.CreateOptions{AccessConditions: &blob.AccessConditions{
 		ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)},
@@ -176,13 +173,10 @@ func requireOrder(t *testing.T, whole []byte, clients, each int) {
 // R20: an unplanned failover keeps a beginning of what was appended, and the new primary appends behind it.
 func TestR20AppendedIsPromoted(t *testing.T) {
 	t.Parallel()
-	b := startBlobTest(t)
+	b := startFinalized(t)
 	ctx := t.Context()
-	require.NoError(t, b.FinalizeNew(ctx))
-	_, err := b.first.CreateContainer(ctx, "cont", nil)
-	require.NoError(t, err)
 	log := logOf(b.first, "log")
-	_, err = log.Create(ctx, nil)
+	_, err := log.Create(ctx, nil)
 	require.NoError(t, err)
 	var kept appendblob.AppendBlockResponse
 	for i := range 10 {

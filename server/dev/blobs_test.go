@@ -48,6 +48,16 @@ func startBlobTest(t *testing.T) *blobTest {
 	return startBlobTestWith(t, nil)
 }
 
+// startFinalized is startBlobTest with container cont, at the feature level of this program.
+func startFinalized(t *testing.T) *blobTest {
+	t.Helper()
+	b := startBlobTest(t)
+	require.NoError(t, b.FinalizeNew(t.Context()))
+	_, err := b.first.CreateContainer(t.Context(), "cont", nil)
+	require.NoError(t, err)
+	return b
+}
+
 // startBlobTestWith is startBlobTest with other options of the locations.
 func startBlobTestWith(t *testing.T, adjust func(*location.Options)) *blobTest {
 	t.Helper()

@@ -35,11 +35,8 @@ func underLease(id string) *azblob.UploadBufferOptions {
 // action, writes need the id at either primary, and nobody else gets one. Of fifty clients one gets the lease.
 func TestLeasesWithSDK(t *testing.T) {
 	t.Parallel()
-	b := startBlobTest(t)
+	b := startFinalized(t)
 	ctx := t.Context()
-	require.NoError(t, b.FinalizeNew(ctx))
-	_, err := b.first.CreateContainer(ctx, "cont", nil)
-	require.NoError(t, err)
 	put, err := b.first.UploadBuffer(ctx, "cont", "b", blobContent(20<<10, 1), nil)
 	require.NoError(t, err)
 	got, err := b.leaseOf(t, b.first, "b", leaseA).AcquireLease(ctx, -1, nil)
@@ -126,11 +123,8 @@ func TestLeasesWithSDK(t *testing.T) {
 // R20: an unplanned failover keeps the leases that had arrived, and no other: the blob whose lease was lost takes writes.
 func TestR20LeasesArePromoted(t *testing.T) {
 	t.Parallel()
-	b := startBlobTest(t)
+	b := startFinalized(t)
 	ctx := t.Context()
-	require.NoError(t, b.FinalizeNew(ctx))
-	_, err := b.first.CreateContainer(ctx, "cont", nil)
-	require.NoError(t, err)
 	for _, name := range []string{"kept", "lost"} {
 		_, err := b.first.UploadBuffer(ctx, "cont", name, blobContent(10, 1), nil)
 		require.NoError(t, err)
@@ -142,7 +136,7 @@ func TestR20LeasesArePromoted(t *testing.T) {
 		}
 		return *p.LeaseState
 	}
-	_, err = b.leaseOf(t, b.first, "kept", leaseA).AcquireLease(ctx, -1, nil)
+	_, err := b.leaseOf(t, b.first, "kept", leaseA).AcquireLease(ctx, -1, nil)
 	require.NoError(t, err)
 	eventually(t, "one lease at -secondary", func() bool {
 		return state(b.second, "kept") == lease.StateTypeLeased && state(b.second, "lost") == lease.StateTypeAvailable

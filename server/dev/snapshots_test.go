@@ -62,11 +62,8 @@ func (*blobTest) named(t *testing.T, c *azblob.Client) (out []string) {
 // are overwritten, lists and deletes them, through a planned failover. A signature for one reaches no other.
 func TestSnapshotsWithSDK(t *testing.T) {
 	t.Parallel()
-	b := startBlobTest(t)
+	b := startFinalized(t)
 	ctx := t.Context()
-	require.NoError(t, b.FinalizeNew(ctx))
-	_, err := b.first.CreateContainer(ctx, "cont", nil)
-	require.NoError(t, err)
 	lengths := map[string]int{"inline": 9, "chunks": 3<<20 + 1, "blocks": 9 << 20}
 	upload := func(name string, seed byte) []byte {
 		body := blobContent(lengths[name], seed)
@@ -101,7 +98,7 @@ func TestSnapshotsWithSDK(t *testing.T) {
 	check(b.first)
 	eventually(t, "all at -secondary", func() bool { return len(b.named(t, b.second)) == len(want) })
 	check(b.second)
-	_, err = b.second.ServiceClient().NewContainerClient("cont").NewBlobClient("inline").CreateSnapshot(ctx, nil)
+	_, err := b.second.ServiceClient().NewContainerClient("cont").NewBlobClient("inline").CreateSnapshot(ctx, nil)
 	requireBlobCode(t, err, 403, bloberror.InsufficientAccountPermissions)
 
 	one, other, _ := strings.Cut(want[0], "@")
@@ -146,13 +143,10 @@ func TestSnapshotsWithSDK(t *testing.T) {
 // R20: an unplanned failover keeps the snapshots that had arrived, whole, and no other.
 func TestR20SnapshotsArePromoted(t *testing.T) {
 	t.Parallel()
-	b := startBlobTest(t)
+	b := startFinalized(t)
 	ctx := t.Context()
-	require.NoError(t, b.FinalizeNew(ctx))
-	_, err := b.first.CreateContainer(ctx, "cont", nil)
-	require.NoError(t, err)
 	body := blobContent(2<<20, 1)
-	_, err = b.first.UploadBuffer(ctx, "cont", "b", body, nil)
+	_, err := b.first.UploadBuffer(ctx, "cont", "b", body, nil)
 	require.NoError(t, err)
 	kept := b.snapshotOf(t, "b")
 	eventually(t, "one snapshot at -secondary", func() bool { return len(b.named(t, b.second)) == 2 })

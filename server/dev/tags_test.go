@@ -47,19 +47,16 @@ func tagsOf(t *testing.T, c *container.Client, name string) map[string]string {
 // condition on them.
 func TestTagsWithSDK(t *testing.T) {
 	t.Parallel()
-	b := startBlobTest(t)
+	b := startFinalized(t)
 	ctx := t.Context()
-	require.NoError(t, b.FinalizeNew(ctx))
-	_, err := b.first.CreateContainer(ctx, "cont", nil)
-	require.NoError(t, err)
 	near, far := b.first.ServiceClient().NewContainerClient("cont"), b.second.ServiceClient().NewContainerClient("cont")
 	want := map[string]string{"a b": "+/=", "k": "1", "empty": ""}
 	for _, length := range []int{10, 20 << 10} { // Inline and in chunks.
-		_, err = b.first.UploadBuffer(ctx, "cont", "b", blobContent(length, 1), &azblob.UploadBufferOptions{Tags: want})
+		_, err := b.first.UploadBuffer(ctx, "cont", "b", blobContent(length, 1), &azblob.UploadBufferOptions{Tags: want})
 		require.NoError(t, err)
 		require.Equal(t, want, tagsOf(t, near, "b"))
 	}
-	_, err = b.first.UploadBuffer(ctx, "cont", "b", blobContent(9<<20, 1), &azblob.UploadBufferOptions{Tags: want, BlockSize: 4 << 20})
+	_, err := b.first.UploadBuffer(ctx, "cont", "b", blobContent(9<<20, 1), &azblob.UploadBufferOptions{Tags: want, BlockSize: 4 << 20})
 	require.NoError(t, err)
 	eventually(t, "the tags at -secondary", func() bool { return len(tagsOf(t, far, "b")) == 3 })
 	require.Equal(t, want, tagsOf(t, far, "b"))
