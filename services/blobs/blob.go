@@ -152,7 +152,7 @@ func (b *Blob) effect() (services.Effect, error) { return b.effectAt(row()) }
 // effectAt is effect where the row of the blob, or of a snapshot, has a key.
 func (b *Blob) effectAt(key []byte) (services.Effect, error) {
 	value, err := appendRow(make([]byte, 0, headerLen+256+len(b.Inline)+len(b.Chunks)*refLen), b)
-	return services.Effect{Ops: []change.Op{{Row: key, Value: value}}, Level: b.level()}, err
+	return services.Effect{Ops: []change.Op{{Row: key, Value: value}}, Level: rowLevel(value)}, err
 }
 
 func (n Name) key() []byte { return n.keyOf([]byte{rowBlob}) }

@@ -46,9 +46,9 @@ func (b *Blob) fields() (out []field) {
 // tagged reports whether the blob needs the second version of the row; fields is how many it has.
 func (b *Blob) tagged(fields int) bool { return fields > 0 || b.Appended != nil || b.Tier > TierCold }
 
-// level is the feature level that a program has to know to read the blob's row.
-func (b *Blob) level() feature.Level {
-	if b.tagged(len(b.fields())) {
+// rowLevel is the feature level that a program has to know to read a row of a blob.
+func rowLevel(row []byte) feature.Level {
+	if len(row) > 0 && row[0] == rowTagged {
 		return feature.Blobs
 	}
 	return feature.Base
