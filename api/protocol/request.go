@@ -31,6 +31,8 @@ type Request struct {
 	// Container is the outcome of looking up the container or table in the path, read together
 	// with Account. Nil if it was not looked up; then the handler reads it when it needs it.
 	Container *catalog.Found
+	// Sources finds the blobs that the request copies from.
+	Sources Sources
 	// Access is what a shared access signature permits; nil if the request is signed with a key.
 	Access *Access
 }
