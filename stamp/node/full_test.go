@@ -184,7 +184,7 @@ func (c *big) Evaluate(tx *ranges.Tx) error {
 	return c.put.Evaluate(tx)
 }
 
-// write submits a write of 64 KiB at the leader, and steps until it is answered.
+// write submits a write of 64 KiB at the leader, and steps until it is answered. It leaves the row of counterKey.
 func (f *fullStamp) write() (err error) {
 	f.t.Helper()
 	answered, began := false, f.clock.Mono()
@@ -193,7 +193,7 @@ func (f *fullStamp) write() (err error) {
 			if r := f.leading(); r != nil && r.Leading() {
 				answered = true
 				done := false
-				r.Submit(&big{put{p: partition(f.rng.IntN(20))}, 64 << 10}, func(e error) { err, done = e, true })
+				r.Submit(&big{put{p: partition(1 + f.rng.IntN(20))}, 64 << 10}, func(e error) { err, done = e, true })
 				f.until("the end of a write", func() bool { return done })
 			}
 		}
