@@ -44,6 +44,8 @@ type Blob struct {
 	Tags []Pair
 	// Snapshots of the blob; a snapshot has none.
 	Snapshots Snapshots
+	// Copied is the copy that the content came by, until the content or what describes it is written; nil for none.
+	Copied *Copied
 
 	// Inline is the payload where Chunks is empty and List and Appended are nil. Else it is in the chunks, in the blocks of
 	// the list, in order, or in those that were appended. Appended makes it an append blob, all else is a block blob.

@@ -8,6 +8,7 @@ import (
 
 	"antipode/geo"
 	"antipode/stamp/extent"
+	"antipode/stamp/feature"
 	"antipode/stamp/kv"
 )
 
@@ -28,9 +29,12 @@ const (
 // Layout of the rows of blocks; see docs/format/blob.md.
 const (
 	blockVersion = 1
+	// stagingVersion is that of a staging row beside which a copy is under way.
+	stagingVersion = 2
 	// segmentEntries is how many entries a row of a list has, but the last.
 	segmentEntries = 256
 	stagingLen     = 22
+	copyingLen     = 24
 	blockHeaderLen = 6
 	entryHeaderLen = 12
 )
@@ -41,7 +45,7 @@ const (
 // nothing will ever read them. So ending a session is one small change, whatever the
 // number of blocks, and dead rows are dropped behind it (see Dead).
 type Staging struct {
-	// Session is the commit time of its first Put Block.
+	// Session is the commit time of its first Put Block; zero if there are no uncommitted blocks.
 	Session geo.Timestamp
 	// Last is the commit time of its newest Put Block: it changes with every block.
 	Last geo.Timestamp
@@ -49,6 +53,15 @@ type Staging struct {
 	Count uint32
 	// IDLength is the length of their ids, in bytes.
 	IDLength byte
+	// Copying is a copy onto the blob whose blocks come by more than one change. It ends with the row.
+	Copying Copying
+}
+
+// Copying is a copy under way: its blocks are rows of a session that nothing reads before the copy is committed.
+type Copying struct {
+	ID [16]byte
+	// Session is the commit time of the first StageCopy; zero for no copy.
+	Session geo.Timestamp
 }
 
 // Block is the payload of one block: inline, or in chunks.
@@ -77,20 +90,47 @@ func listRow(list geo.Timestamp, number int) []byte {
 }
 
 func appendStaging(dst []byte, s *Staging) []byte {
-	dst = append(dst, blockVersion, s.IDLength)
+	version := byte(blockVersion)
+	if s.Copying.Session != 0 {
+		version = stagingVersion
+	}
+	dst = append(dst, version, s.IDLength)
 	dst = binary.LittleEndian.AppendUint32(dst, s.Count)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Session))
-	return binary.LittleEndian.AppendUint64(dst, uint64(s.Last))
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Last))
+	if version == blockVersion {
+		return dst
+	}
+	return binary.LittleEndian.AppendUint64(append(dst, s.Copying.ID[:]...), uint64(s.Copying.Session))
+}
+
+// level is the feature level that a program has to know to read the row.
+func (s *Staging) level() feature.Level {
+	if s.Copying.Session != 0 {
+		return feature.Blobs
+	}
+	return feature.Base
 }
 
 func parseStaging(v []byte) (s Staging, err error) {
-	if len(v) != stagingLen || v[0] != blockVersion || v[1] == 0 || v[1] > BlockIDMax {
+	if len(v) > 0 && v[0] > stagingVersion {
+		return s, fmt.Errorf("%w: %w", ErrMalformed, feature.Later("staging of a blob", uint64(v[0]), stagingVersion))
+	}
+	if len(v) < stagingLen || v[0] < blockVersion || len(v) != stagingLen+int(v[0]-blockVersion)*copyingLen || v[1] > BlockIDMax {
 		return s, fmt.Errorf("%w: staging", ErrMalformed)
 	}
 	s.IDLength = v[1]
 	s.Count = binary.LittleEndian.Uint32(v[2:])
 	s.Session = geo.Timestamp(binary.LittleEndian.Uint64(v[6:]))
 	s.Last = geo.Timestamp(binary.LittleEndian.Uint64(v[14:]))
+	if v[0] == stagingVersion {
+		copy(s.Copying.ID[:], v[stagingLen:])
+		s.Copying.Session = geo.Timestamp(binary.LittleEndian.Uint64(v[stagingLen+len(s.Copying.ID):]))
+	}
+	empty := s == Staging{Copying: s.Copying}
+	if (s.IDLength == 0 || s.Session == 0) && !empty || empty && s.Copying.Session == 0 || v[0] == stagingVersion && s.Copying.Session == 0 {
+		return s, fmt.Errorf("%w: staging", ErrMalformed)
+	}
 	return s, nil
 }
 
@@ -181,8 +221,8 @@ func cutSegments(entries []entry) (rows [][]byte, lengths []uint64) {
 	return rows, lengths
 }
 
-// GetStaging reads the staging row of a blob. there reports whether the blob has one; live
-// also that its blocks have not expired at now (protocol/blob.md 10.2).
+// GetStaging reads the staging row of a blob. there reports whether the blob has one; live also that it has uncommitted
+// blocks, which have not expired at now (protocol/blob.md 10.2). If not, s has a copy that is under way alone.
 func GetStaging(get kv.Getter, n Name, now geo.Timestamp) (s Staging, live, there bool, err error) {
 	v, ok, err := get.Get(n.keyOf([]byte{rowStaging}))
 	if err != nil || !ok {
@@ -191,8 +231,8 @@ func GetStaging(get kv.Getter, n Name, now geo.Timestamp) (s Staging, live, ther
 	if s, err = parseStaging(v); err != nil {
 		return s, false, true, fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err)
 	}
-	if s.expired(now) {
-		return Staging{}, false, true, nil
+	if s.Session == 0 || s.expired(now) {
+		return Staging{Copying: s.Copying}, false, true, nil
 	}
 	return s, true, true, nil
 }

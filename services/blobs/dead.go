@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
@@ -28,7 +29,7 @@ const (
 //
 // A list names blocks of the session that was open when it was committed, and of the list that it replaced, alone. So the
 // lists that name one block follow each other without a gap, beginning with the first that was committed after the block's
-// session began: DESIGN R9. A block is alive while its session is open, or if the first list that is left of those since its
+// session began: DESIGN R9. A block is alive while its session is open, as that of a copy under way is, or if the first list that is left of those since its
 // session names it. A list is left while the blob or a snapshot has it, an append blob's session likewise.
 //
 // Rows that are dead in one state are dead in every later one. So they may be dropped at any later time. r is a snapshot.
@@ -37,7 +38,7 @@ func Dead(ctx context.Context, r kv.Reader, n Name, from []byte, budget *service
 	if err != nil {
 		return nil, nil, err
 	}
-	live, err := liveSession(r, n)
+	open, err := openSessions(r, n)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +64,7 @@ func Dead(ctx context.Context, r kv.Reader, n Name, from []byte, budget *service
 		alive := false
 		switch kind {
 		case rowBlock:
-			alive = id == live
+			alive = slices.Contains(open[:], id)
 			if !alive {
 				alive, err = walk.names(row, id)
 			}
@@ -240,10 +241,10 @@ func (b *Blob) rowsID() geo.Timestamp {
 	return b.List.id()
 }
 
-// liveSession returns the open session, expired or not; zero for none.
-func liveSession(get kv.Getter, n Name) (geo.Timestamp, error) {
+// openSessions returns the session of uncommitted blocks, expired or not, and that of a copy under way; zero for none.
+func openSessions(get kv.Getter, n Name) ([2]geo.Timestamp, error) {
 	s, _, _, err := GetStaging(get, n, 0) // At this time nothing has expired.
-	return s.Session, err
+	return [...]geo.Timestamp{s.Session, s.Copying.Session}, err
 }
 
 // parseRowID returns the kind of row that a key belongs to, and its session, list or Snapshots.First.
@@ -273,14 +274,14 @@ func (w *DropDead) Evaluate(get kv.Getter, _ geo.Timestamp) (services.Effect, er
 	if err != nil {
 		return services.Effect{}, err
 	}
-	live, err := liveSession(get, w.Name)
+	open, err := openSessions(get, w.Name)
 	if err != nil {
 		return services.Effect{}, err
 	}
 	ops := make([]change.Op, 0, len(w.Rows))
 	for _, row := range w.Rows {
 		kind, id, err := parseRowID(row)
-		if err != nil || kind == rowBlock && id == live || kind == rowSnapshot && id == b.Snapshots.First ||
+		if err != nil || kind == rowBlock && slices.Contains(open[:], id) || kind == rowSnapshot && id == b.Snapshots.First ||
 			kind != rowSnapshot && b.InRows() && id == b.rowsID() && !plantedbugs.Planted(plantedbugs.AppendedUnread) {
 			return services.Effect{}, fmt.Errorf("blobs: row %x is not dead: %w", row, errors.Join(err, ErrMalformed))
 		}

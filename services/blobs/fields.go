@@ -15,7 +15,8 @@ const (
 	tagTiering   = 2
 	tagTags      = 3
 	tagSnapshots = 4
-	tagLast      = tagSnapshots
+	tagCopied    = 5
+	tagLast      = tagCopied
 )
 
 // field is one tagged field of a row.
@@ -39,6 +40,9 @@ func (b *Blob) fields() (out []field) {
 		v := binary.LittleEndian.AppendUint64(nil, uint64(b.Snapshots.First))
 		v = binary.LittleEndian.AppendUint64(v, uint64(b.Snapshots.Last))
 		out = append(out, field{tagSnapshots, binary.AppendUvarint(v, b.Snapshots.Count)})
+	}
+	if b.Copied != nil {
+		out = append(out, field{tagCopied, appendCopied(nil, b.Copied)})
 	}
 	return out
 }
@@ -139,6 +143,8 @@ func (r *reader) fields(b *Blob) (n int, err error) {
 		case tagSnapshots:
 			b.Snapshots = Snapshots{First: geo.Timestamp(f.uint64()), Last: geo.Timestamp(f.uint64()), Count: f.uvarint()}
 			f.failed = f.failed || b.Snapshots.Count == 0
+		case tagCopied:
+			b.Copied = f.copied()
 		}
 		if f.failed || len(f.b) > 0 {
 			return n, ErrMalformed

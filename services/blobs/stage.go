@@ -48,7 +48,7 @@ func (w *PutBlock) admit(get kv.Getter, at geo.Timestamp) (s Staging, left bool,
 		return s, false, err
 	}
 	if !live {
-		return Staging{Session: at, Last: at, Count: 1, IDLength: byte(len(w.ID))}, there, nil
+		return Staging{Session: at, Last: at, Count: 1, IDLength: byte(len(w.ID)), Copying: s.Copying}, there, nil
 	}
 	if len(w.ID) != int(s.IDLength) {
 		return s, false, storageerr.InvalidBlobOrBlock
@@ -83,6 +83,6 @@ func (w *PutBlock) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, e
 			{Row: []byte{rowStaging}, Value: appendStaging(nil, &s)},
 			{Row: blockRow(s.Session, w.ID), Value: value},
 		},
-		Chunks: w.Block.Chunks,
+		Chunks: w.Block.Chunks, Level: s.level(),
 	}, nil
 }

@@ -112,7 +112,7 @@ func (w *DeleteBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect,
 	var ops []change.Op
 	if exists {
 		ops = append(ops, change.Op{Delete: true, Row: row()})
-	} else if _, live, _, err := GetStaging(get, w.Name, at); err != nil || !live || !w.Uncommitted {
+	} else if _, live, _, err := GetStaging(get, w.Name, at); err != nil || !live || !w.Uncommitted || w.Snapshots == SnapshotsOnly {
 		if err == nil {
 			err = storageerr.BlobNotFound
 		}
@@ -183,7 +183,7 @@ func (c *Command) rewrite(get kv.Getter, at geo.Timestamp, set func(*Blob)) (ser
 		b.Appended.Sealed = false
 	}
 	set(&b)
-	b.Modified, b.Lease = at, b.Lease.Written(c.now)
+	b.Modified, b.Lease, b.Copied = at, b.Lease.Written(c.now), nil
 	c.Modified = at
 	return b.effect()
 }

@@ -1,0 +1,308 @@
+package blobs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"antipode/geo"
+	"antipode/services"
+	"antipode/services/storageerr"
+	"antipode/stamp/change"
+	"antipode/stamp/extent"
+	"antipode/stamp/keys"
+	"antipode/stamp/kv"
+)
+
+// Copied is a copy that has ended: what the properties of its destination show of it (protocol/blob.md 13.4).
+type Copied struct {
+	ID [16]byte
+	// Source is the URL that the content was copied from, without the secret part of a signature.
+	Source string
+	// Bytes is how many were copied: all of the source.
+	Bytes uint64
+	// Ended is the commit time of the copy.
+	Ended geo.Timestamp
+}
+
+// copySuccess is the status of a copy that has ended well. Durable; those of others are free.
+const copySuccess = 1
+
+func appendCopied(dst []byte, c *Copied) []byte {
+	dst = append(append(dst, copySuccess), c.ID[:]...)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Ended))
+	return append(binary.AppendUvarint(dst, c.Bytes), c.Source...)
+}
+
+func (r *reader) copied() *Copied {
+	status, c := r.byte(), &Copied{}
+	copy(c.ID[:], r.take(len(c.ID)))
+	c.Ended, c.Bytes = geo.Timestamp(r.uint64()), r.uvarint()
+	c.Source = string(r.take(len(r.b)))
+	r.failed = r.failed || status != copySuccess
+	return c
+}
+
+// CopyBlock is one block of a blob that is copied.
+type CopyBlock struct {
+	// ID is what its key has behind the session: of a block list the id, of an append blob where in the blob the block ends.
+	ID string
+	Block
+}
+
+// copyBlocksMax is how many blocks BlocksAt returns.
+const copyBlocksMax = segmentEntries
+
+// BlocksAt returns blocks of a blob whose payload is in rows, in order, from the one at off, and where the next one begins:
+// at b.Length there is none. off is 0 or what an earlier call returned. ErrReplaced once they are gone.
+func BlocksAt(r kv.Reader, n Name, b *Blob, off uint64) (blocks []CopyBlock, next uint64, err error) {
+	if b.Appended != nil {
+		return appendedAt(r, n, b, off)
+	}
+	for i, length := range b.List.Segments {
+		if next += length; next <= off {
+			continue
+		}
+		entries, err := getSegment(r, n, b.List.ID, i)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, e := range entries {
+			block, ok, err := getBlock(r, n, e.session, e.id)
+			if err == nil && !ok {
+				err = ErrReplaced
+			}
+			if err != nil {
+				return nil, 0, err
+			}
+			blocks = append(blocks, CopyBlock{e.id, block.clone()})
+		}
+		break
+	}
+	return blocks, next, nil
+}
+
+// appendedAt is BlocksAt of an append blob.
+func appendedAt(r kv.Reader, n Name, b *Blob, off uint64) (blocks []CopyBlock, next uint64, err error) {
+	session := n.keyOf(blockRow(b.Appended.Session, ""))
+	it, err := r.Scan(n.keyOf(appendedRow(b.Appended.Session, off+1)), keys.PrefixEnd(session))
+	if err != nil {
+		return nil, 0, err
+	}
+	for next = off; err == nil && next < b.Length && len(blocks) < copyBlocksMax; {
+		if !it.Next() {
+			err = ErrReplaced
+			break
+		}
+		id := it.Key()[len(session):]
+		var block Block
+		var start uint64
+		if block, start, err = parseAppended(id, it.Value()); err != nil {
+			break
+		}
+		if start != next || start+uint64(block.Length) > b.Length {
+			err = ErrReplaced
+			break
+		}
+		blocks = append(blocks, CopyBlock{string(id), block.clone()})
+		next += uint64(block.Length)
+	}
+	return blocks, next, errors.Join(err, it.Close())
+}
+
+// clone is the block in memory of its own row no more.
+func (b Block) clone() Block {
+	b.Inline = append([]byte(nil), b.Inline...)
+	return b
+}
+
+// stageBytes is how long the rows of a copy become that come by one change; of a longer copy the others come before, by
+// StageCopy. One block may be longer: see TestLongestBlock.
+const stageBytes = 512 << 10
+
+// CopyBlob makes or replaces a blob by the content of another one (protocol/blob.md 13). It writes rows of its own and shares
+// the chunks: its change names those, so that each node, and the other location, has them, or fetches them, before it is
+// applied (R3). A node that has dropped one refuses it with kv.ErrBusy: the source is gone (R9).
+//
+// The payload is in Blob, as in PutBlob.Blob, or added by Add.
+type CopyBlob struct {
+	Command
+	// Blob is what is stored, as in PutBlob.Blob; of an append blob without payload, Appended has Sealed. Copied may be nil; its
+	// time is set at evaluation.
+	Blob Blob
+	// AnyType: a blob of another type is replaced, unless it has snapshots.
+	AnyType bool
+
+	// list is the block list, in order, of which nothing is kept but for a block blob. A block that is named again is added once.
+	list []entry
+	seen map[string]struct{}
+	// blocks are those that come with this change, and rows their length. session is that of those before; zero if there are none.
+	blocks  []CopyBlock
+	rows    int
+	session geo.Timestamp
+	id      [16]byte
+}
+
+// Begin names the copy, among those that may be under way.
+func (w *CopyBlob) Begin(id [16]byte) { w.id, w.seen = id, map[string]struct{}{} }
+
+// Add adds blocks behind those that were added before. full reports that they are to be submitted now: see Stage.
+func (w *CopyBlob) Add(blocks []CopyBlock) (full bool) {
+	for _, b := range blocks {
+		w.Blob.Length += uint64(b.Length)
+		if w.Blob.Appended != nil {
+			w.Blob.Appended.Blocks++
+		} else {
+			w.list = append(w.list, entry{length: b.Length, id: b.ID})
+		}
+		if _, again := w.seen[b.ID]; again {
+			continue
+		}
+		if w.Blob.Appended == nil {
+			w.seen[b.ID] = struct{}{}
+		}
+		w.blocks = append(w.blocks, b)
+		w.rows += 2*len(b.Chunks)*refLen + len(b.Inline) + len(b.ID) + blockHeaderLen
+	}
+	return w.rows > stageBytes
+}
+
+// Stage returns what submits some of the blocks that were added, at most about stageBytes of rows; nil once few are left.
+// Staged takes its result.
+func (w *CopyBlob) Stage() *StageCopy {
+	if w.rows <= stageBytes {
+		return nil
+	}
+	s, n := &StageCopy{Command: Command{Name: w.Name}, ID: w.id, Session: w.session}, 0
+	for n < stageBytes && len(w.blocks) > 0 {
+		b := w.blocks[0]
+		s.Blocks, w.blocks = append(s.Blocks, b), w.blocks[1:]
+		n += 2*len(b.Chunks)*refLen + len(b.Inline) + len(b.ID) + blockHeaderLen
+	}
+	w.rows -= n
+	return s
+}
+
+// Staged takes the result of a StageCopy that was committed.
+func (w *CopyBlob) Staged(s *StageCopy) { w.session = s.began }
+
+// Admit tests the guard on the state that get shows, without a write, so that nothing is read or staged in vain. Evaluate
+// tests again.
+func (w *CopyBlob) Admit(get kv.Getter, now geo.Timestamp) error {
+	w.InTime(now)
+	_, err := w.admit(get)
+	return err
+}
+
+func (w *CopyBlob) admit(get kv.Getter) (old Blob, err error) {
+	old, err = w.replaced(get, false)
+	switch {
+	case err != nil || old.Created == 0 || (w.Blob.Appended != nil) == (old.Appended != nil):
+	case !w.AnyType:
+		err = storageerr.InvalidBlobType
+	case old.Snapshots.Count > 0:
+		err = storageerr.SnapshotsPresent
+	}
+	return old, err
+}
+
+// Evaluate implements services.Write.
+func (w *CopyBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	old, err := w.admit(get)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	s, _, there, err := GetStaging(get, w.Name, 0)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	session := at
+	if w.session != 0 {
+		if s.Copying != (Copying{w.id, w.session}) {
+			return services.Effect{}, ErrOvertaken
+		}
+		session = w.session
+	}
+	b := w.Blob
+	b.replaces(&old, at)
+	if c := b.Copied; c != nil {
+		ended := *c
+		ended.Ended = at
+		b.Copied = &ended
+	}
+	var rows [][]byte
+	switch {
+	case b.Appended != nil:
+		appended := *b.Appended
+		appended.Session = session
+		b.Appended = &appended
+	case len(w.list) > 0:
+		for i := range w.list {
+			w.list[i].session = session
+		}
+		var lengths []uint64
+		rows, lengths = cutSegments(w.list)
+		b.List = &BlockList{ID: at, Segments: lengths}
+	}
+	effect, err := b.effect()
+	if err != nil {
+		return services.Effect{}, err
+	}
+	effect.Ops = discard(effect.Ops, &old, there)
+	for i, v := range rows {
+		effect.Ops = append(effect.Ops, change.Op{Row: listRow(at, i), Value: v})
+	}
+	effect.Chunks = b.Chunks
+	effect.Ops, effect.Chunks, err = putBlocks(effect.Ops, effect.Chunks, session, w.blocks)
+	w.Modified, w.Left = at, s.Session != 0 || s.Copying.Session != 0 && w.session == 0 || old.InRows()
+	return effect, err
+}
+
+// putBlocks appends rows of blocks, and the chunks that they name.
+func putBlocks(ops []change.Op, chunks []extent.Ref, session geo.Timestamp, blocks []CopyBlock) ([]change.Op, []extent.Ref, error) {
+	for i := range blocks {
+		b := &blocks[i]
+		v, err := appendBlock(make([]byte, 0, blockHeaderLen+8+len(b.Inline)+len(b.Chunks)*refLen), &b.Block)
+		if err != nil {
+			return nil, nil, fmt.Errorf("block %x: %w", b.ID, err)
+		}
+		ops, chunks = append(ops, change.Op{Row: blockRow(session, b.ID), Value: v}), append(chunks, b.Chunks...)
+	}
+	return ops, chunks, nil
+}
+
+// StageCopy writes blocks of a copy that has too many for one change. Nothing reads them before CopyBlob is committed. Every
+// other write that replaces or deletes the blob ends the copy, and its blocks are dead then; it and CopyBlob are refused with
+// ErrOvertaken.
+type StageCopy struct {
+	// Command has the name alone: CopyBlob.Admit was asked before, and its commit asks again.
+	Command
+	ID [16]byte
+	// Session is that of the steps before; zero begins, and ends another copy that is under way.
+	Session geo.Timestamp
+	Blocks  []CopyBlock
+	// began is a result: the session.
+	began geo.Timestamp
+}
+
+// Evaluate implements services.Write.
+func (w *StageCopy) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error) {
+	s, live, there, err := GetStaging(get, w.Name, at)
+	if err != nil {
+		return services.Effect{}, err
+	}
+	session := w.Session
+	w.Left = there && !live
+	if session == 0 {
+		w.Left = w.Left || s.Copying.Session != 0
+		s.Copying, session = Copying{w.ID, at}, at
+	}
+	if s.Copying != (Copying{w.ID, session}) {
+		return services.Effect{}, ErrOvertaken
+	}
+	effect := services.Effect{Ops: []change.Op{{Row: []byte{rowStaging}, Value: appendStaging(nil, &s)}}, Level: s.level()}
+	if effect.Ops, effect.Chunks, err = putBlocks(effect.Ops, nil, session, w.Blocks); err == nil {
+		w.began = session
+	}
+	return effect, err
+}
