@@ -231,13 +231,16 @@ func GetStaging(get kv.Getter, n Name, now geo.Timestamp) (s Staging, live, ther
 	if s, err = parseStaging(v); err != nil {
 		return s, false, true, fmt.Errorf("blob %q in container %q of %s: %w", n.Blob, n.Container, n.Account, err)
 	}
-	if s.Session == 0 || s.expired(now) {
+	if !s.live(now) {
 		return Staging{Copying: s.Copying}, false, true, nil
 	}
 	return s, true, true, nil
 }
 
-func (s *Staging) expired(now geo.Timestamp) bool { return now.Time().Sub(s.Last.Time()) > stagedFor }
+// live reports whether there are uncommitted blocks that have not expired.
+func (s *Staging) live(now geo.Timestamp) bool {
+	return s.Session != 0 && now.Time().Sub(s.Last.Time()) <= stagedFor
+}
 
 // getBlock reads a block; ok is false if there is no such block.
 func getBlock(get kv.Getter, n Name, session geo.Timestamp, id string) (b Block, ok bool, err error) {

@@ -41,6 +41,10 @@ func goldenBlockRows(t require.TestingT) [][2][]byte {
 		}})},
 		{listRow(list, 0), appendSegment(nil, []entry{{session, 5, "b1"}, {session, 1<<20 + 1, "b2"}, {session, 5, "b1"}})},
 		{appendedRow(session, 1<<32+5), block(Block{Length: 5, Inline: []byte("hello")})},
+		{[]byte{rowStaging}, appendStaging(nil, &Staging{Copying: Copying{[16]byte{1, 15: 2}, list}})},
+		{[]byte{rowStaging}, appendStaging(nil, &Staging{
+			Session: session, Last: session + 8, Count: 2, IDLength: 2, Copying: Copying{[16]byte{3}, list},
+		})},
 	}
 }
 

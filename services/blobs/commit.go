@@ -118,7 +118,7 @@ func (w *PutBlockList) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effec
 	for i, v := range p.rows {
 		effect.Ops = append(effect.Ops, change.Op{Row: listRow(at, i), Value: v})
 	}
-	w.Modified, w.Left = at, p.left || there && !live || old.shares()
+	w.Modified, w.Left = at, p.left || there && !live || s.Copying.Session != 0 || old.shares()
 	return effect, nil
 }
 

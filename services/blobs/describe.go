@@ -42,6 +42,9 @@ func DescribeRow(row, value []byte) (i RowInfo, err error) {
 		if n := len(b.Tags); n > 0 {
 			i.Detail += fmt.Sprintf(", %d tags", n)
 		}
+		if c := b.Copied; c != nil {
+			i.Detail += fmt.Sprintf(", copied from %s", c.Source)
+		}
 	case rowSnapshot:
 		i.Kind = "snapshot"
 		b, err := parseRow(value)
@@ -57,6 +60,9 @@ func DescribeRow(row, value []byte) (i RowInfo, err error) {
 			return i, err
 		}
 		i.Detail = fmt.Sprintf("session %s, %d blocks, last %s", s.Session, s.Count, s.Last)
+		if c := s.Copying; c.Session != 0 {
+			i.Detail += fmt.Sprintf(", copy %x of session %s", c.ID, c.Session)
+		}
 	case rowBlock:
 		i.Kind = "block"
 		b, err := parseBlock(value)

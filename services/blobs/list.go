@@ -206,7 +206,7 @@ func (l *Listing) read(it kv.Iterator, row []byte, item *Item) (visible bool, wo
 	case rowStaging:
 		s, err := parseStaging(value)
 		item.IsUncommitted = true
-		return l.Uncommitted && !s.expired(l.Now), work, err
+		return l.Uncommitted && s.live(l.Now), work, err
 	}
 	return false, work, ErrMalformed
 }

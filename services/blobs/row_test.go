@@ -59,7 +59,9 @@ func goldenBlobs() []Blob {
 	all.Snapshots = Snapshots{First: 3, Last: 5, Count: 300}
 	created := Blob{Modified: 2, Created: 2, Appended: &Appended{Session: 2}}
 	sealed := Blob{Modified: 9, Created: 2, Length: 1 << 33, Appended: &Appended{Session: 2, Blocks: CommittedMax, Sealed: true}}
-	return []Blob{example(), empty, full, chunked, listed, unchecked, leased, broken, archived, thawing, all, created, sealed}
+	copied := listed
+	copied.Copied = &Copied{ID: [16]byte{1, 15: 2}, Source: "http://a/b/c?snapshot=d", Bytes: 300<<20 + 1, Ended: 6}
+	return []Blob{example(), empty, full, chunked, listed, unchecked, leased, broken, archived, thawing, all, created, sealed, copied}
 }
 
 // The stored form never changes: rows written today equal the golden file, and the
@@ -124,6 +126,12 @@ func drawBlob(t *rapid.T) Blob {
 	if n := rapid.Uint64().Draw(t, "snapshots"); n > 0 {
 		first := rapid.Uint64Min(1).Draw(t, "first")
 		b.Snapshots = Snapshots{First: geo.Timestamp(first), Last: geo.Timestamp(rapid.Uint64Min(first).Draw(t, "last")), Count: n}
+	}
+	if rapid.Bool().Draw(t, "copied") {
+		b.Copied = &Copied{
+			ID: [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "copy")), Source: text.Draw(t, "source"),
+			Bytes: rapid.Uint64().Draw(t, "copied bytes"), Ended: geo.Timestamp(rapid.Uint64().Draw(t, "ended")),
+		}
 	}
 	for i := range rapid.IntRange(0, 5).Draw(t, "pairs") {
 		b.Metadata = append(b.Metadata, Pair{Name: fmt.Sprintf("n%d", i), Value: text.Draw(t, "value")})

@@ -158,7 +158,7 @@ type kept struct {
 	list   *int               // the identity of its list
 }
 
-// Whatever is staged, committed, put, snapshotted, deleted and dropped, also later than it was found dead, each snapshot keeps
+// Whatever is staged, committed, put, copied, snapshotted, deleted and dropped, also later than it was found dead, each snapshot keeps
 // its content to its end, and once the dead rows are dropped, none is kept that nothing names.
 func TestR9SnapshotsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -166,6 +166,7 @@ func TestR9SnapshotsModel(t *testing.T) {
 		base, staged, snaps := (*kept)(nil), map[string]*string{}, map[geo.Timestamp]*kept{}
 		ids := rapid.SampledFrom([]string{"i1", "i2", "i3", "i4"})
 		var found [][]byte // dead, and not dropped yet
+		under := &underway{}
 		at := geo.Timestamp(100)
 		left := false // Some write left dead rows.
 		commit := func(w services.Write, want error) {
@@ -178,7 +179,7 @@ func TestR9SnapshotsModel(t *testing.T) {
 			if base == nil {
 				missing = storageerr.BlobNotFound
 			}
-			switch rapid.IntRange(0, 13).Draw(rt, "step") {
+			switch rapid.IntRange(0, 16).Draw(rt, "step") {
 			case 0, 1, 2:
 				i, body := ids.Draw(rt, "id"), rapid.StringMatching("[a-z]{1,3}").Draw(rt, "body")
 				commit(stage(i, body), nil)
@@ -201,10 +202,10 @@ func TestR9SnapshotsModel(t *testing.T) {
 				if len(w.Blocks) == 0 {
 					next.listed = false
 				}
-				base, staged = next, map[string]*string{}
+				base, staged, under.rows = next, map[string]*string{}, 0
 			case 6:
 				commit(put("a", "whole"), nil)
-				base, staged = &kept{text: "whole"}, map[string]*string{}
+				base, staged, under.rows = &kept{text: "whole"}, map[string]*string{}, 0
 			case 7, 8:
 				commit(snapshot(), missing)
 				if base != nil {
@@ -227,7 +228,7 @@ func TestR9SnapshotsModel(t *testing.T) {
 					commit(remove(with), nil)
 					clear(snaps)
 					if with != SnapshotsOnly {
-						base, staged = nil, map[string]*string{}
+						base, staged, under.rows = nil, map[string]*string{}, 0
 					}
 				}
 			case 11:
@@ -240,6 +241,26 @@ func TestR9SnapshotsModel(t *testing.T) {
 			case 13:
 				sweep(t, r, at, rapid.IntRange(1, 30).Draw(rt, "work")*deadWork)
 				left = false
+			case 14:
+				under.begin(rt, r, base, snaps)
+			case 15:
+				if s := under.stage(); s != nil {
+					if s.Session == 0 || under.rows > 0 {
+						commit(s, nil)
+						under.staged(s)
+					} else {
+						commit(s, ErrOvertaken)
+						under.w = nil
+					}
+				}
+			case 16:
+				if w := under.w; w != nil && w.session != 0 && under.rows == 0 {
+					commit(w, ErrOvertaken)
+				} else if w != nil {
+					commit(w, nil)
+					base, staged, under.rows = under.next, map[string]*string{}, 0
+				}
+				under.w = nil
 			}
 			if rows, _, err := Dead(t.Context(), r, testName("a"), nil, work(1<<20)); !left {
 				require.NoError(rt, err)
@@ -263,9 +284,10 @@ func TestR9SnapshotsModel(t *testing.T) {
 		if base != nil {
 			want++
 		}
-		if len(staged) > 0 {
+		if len(staged) > 0 || under.rows > 0 {
 			want++
 		}
+		want += under.rows
 		require.Len(rt, r.state, want, "dead rows stay, or others went")
 	})
 }
@@ -304,6 +326,10 @@ func leftDead(w services.Write) bool {
 	case *DeleteBlob:
 		return w.Left
 	case *DeleteSnapshot:
+		return w.Left
+	case *StageCopy:
+		return w.Left
+	case *CopyBlob:
 		return w.Left
 	}
 	return false
