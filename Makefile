@@ -74,7 +74,7 @@ e2e: build ## end-to-end tests against the real binary
 	go test -count=1 -timeout 12m -p 1 ./test/hostile ./test/starved # Alone: they starve whatever runs beside them.
 
 # The race detector crashes where timers of one synctest bubble run on two processors at once
-# (golang/go issue 78156), so packages whose tests use it get one each.
+# (https://go.dev/issue/78156), so packages whose tests use it get one each.
 race: ## the race detector on every package but the end-to-end tests, and but RACE_SKIP='/bench|/sim'
 	@mkdir -p $(BIN)
 	go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -v '^antipode/test' \

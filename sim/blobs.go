@@ -39,7 +39,7 @@ func nameOf(p keys.Partition) blobs.Name {
 // writeBlob does one operation of a blob.
 func (s *Sim) writeBlob(a *account, done func()) {
 	n := s.drawBlob(a)
-	kind := s.rng.IntN(14)
+	kind := s.rng.IntN(16)
 	if kind < 8 && n.Blob == logName && s.chance(0.9) {
 		s.appendBlob(a, n, done)
 		return
@@ -59,6 +59,8 @@ func (s *Sim) writeBlob(a *account, done func()) {
 		s.submitBlob(s.newOp(a, &blobs.SnapshotBlob{Command: blobs.Command{Name: n}}), done)
 	case 12:
 		s.deleteSnapshot(a, n, done)
+	case 13, 14:
+		s.copyBlob(a, n, done)
 	default:
 		with := [...]blobs.WithSnapshots{blobs.SnapshotsRefuse, blobs.SnapshotsInclude, blobs.SnapshotsOnly}[s.rng.IntN(3)]
 		s.submitBlob(s.newOp(a, &blobs.DeleteBlob{Command: s.guarded(n, a), Uncommitted: s.chance(0.5), Snapshots: with}), done)
@@ -242,6 +244,10 @@ func leftDead(w services.Write) bool {
 	case *blobs.DeleteBlob:
 		return w.Left
 	case *blobs.DeleteSnapshot:
+		return w.Left
+	case *blobs.StageCopy:
+		return w.Left
+	case *blobs.CopyBlob:
 		return w.Left
 	}
 	return false

@@ -101,7 +101,7 @@ type Counts struct {
 	// Append blobs made, appended to and sealed, and answers of appends that were checked.
 	AppendBlob, Appended, Sealed, AppendChecked uint64
 	// Actions on leases that took effect, writes under one, snapshots made and deleted, and read on a replica.
-	Leased, WrittenUnderLease, Snapshotted, SnapshotDeleted, SnapshotRead uint64
+	Leased, WrittenUnderLease, Copied, CopyStaged, Snapshotted, SnapshotDeleted, SnapshotRead uint64
 	// What was checked: acknowledgements against crashed disks, refusals against what they saw,
 	// reads, those under a lease that was there already, reopened replicas, partitions at the secondary, states of groups of entities, blobs
 	// read, chunks looked for on a replica, votes against crashed disks, values of Last Sync Time, lanes by verify.

@@ -59,6 +59,8 @@ func (h *history) tookUnderLease(t *blobTwin, o *op) {
 		guard = &w.Guard
 	case *blobs.Seal:
 		guard = &w.Guard
+	case *blobs.CopyBlob:
+		guard = &w.Guard
 	case *blobs.DeleteBlob:
 		guard = &w.Guard
 	default:

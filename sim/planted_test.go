@@ -55,6 +55,8 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 		{plantedbugs.AppendedUnread, ErrContent, ""},
 		{plantedbugs.PositionIgnored, ErrAppended, ""},
 		{plantedbugs.SealForgotten, ErrContent, ""},
+		{plantedbugs.CopyUnnamed, ErrPayload, ""},
+		{plantedbugs.CopyOvertaken, ErrContent, ""},
 		{plantedbugs.ApplyWithoutPayload, ErrPayload, ""},
 		{plantedbugs.LongLease, ErrStaleRead, ""},
 		{plantedbugs.VoteBeforeSync, ErrVote, ""},

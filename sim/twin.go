@@ -33,6 +33,8 @@ type blobContent struct {
 	bytes []byte
 	// appended: it is an append blob.
 	appended, sealed bool
+	// list are the writes that put the blocks of its list, by id.
+	list map[string]int
 }
 
 // twin is the blob of a partition as its primary has it at the end of the log.
@@ -72,6 +74,8 @@ func (h *history) tookBlob(p keys.Partition, o *op) {
 		t.staged[w.ID] = o.id
 	case *blobs.PutBlockList:
 		h.tookList(t, w)
+	case *blobs.CopyBlob:
+		t.tookCopy(o.copied)
 	case *blobs.DeleteBlob:
 		if w.Snapshots == blobs.SnapshotsRefuse && len(t.snapshots) > 0 {
 			h.fail(ErrContent, "%s was deleted with %d snapshots", w.Name.Blob, len(t.snapshots))
@@ -117,7 +121,8 @@ func (h *history) tookList(t *blobTwin, w *blobs.PutBlockList) {
 		list[b.ID] = put
 		c.bytes = append(c.bytes, h.s.ops[put].payload.bytes...)
 	}
-	t.replace(c, list)
+	c.list = list
+	t.replace(c, maps.Clone(list))
 }
 
 // checkBlob: a replica's rows of a blob hold what its last write left, and the chunks that they

@@ -54,6 +54,8 @@ type op struct {
 	// effect, and twin all of that.
 	payload payload
 	after   *blobContent
+	// copied is the content that a copy had at its source.
+	copied *blobContent
 	// offset is where in the blob an append that took effect begins.
 	offset uint64
 	twin   *blobTwin
@@ -309,6 +311,10 @@ func (s *Sim) countAcked(w services.Write) {
 		s.counts.Block++
 	case *blobs.PutBlockList:
 		s.counts.BlockList++
+	case *blobs.StageCopy:
+		s.counts.CopyStaged++
+	case *blobs.CopyBlob:
+		s.counts.Copied++
 	case *blobs.DeleteBlob:
 		s.counts.BlobDeleted++
 	case *blobs.SnapshotBlob:

@@ -145,6 +145,10 @@ const (
 	PositionIgnored
 	// SealForgotten leaves the seal of an append blob out when its description is written.
 	SealForgotten
+	// CopyUnnamed names no chunks of the blocks that a copy brings (R3).
+	CopyUnnamed
+	// CopyOvertaken commits a copy whatever became of the blocks that were staged for it (R9).
+	CopyOvertaken
 	// ReadsNeedRoom takes no entries on a disk with next to nothing left, those that reads need included (R1, R5).
 	ReadsNeedRoom
 )
@@ -215,6 +219,8 @@ var names = [...]string{
 	LeaseTaken:            "lease-taken",
 	AppendedUnread:        "appended-unread",
 	PositionIgnored:       "position-ignored",
+	CopyUnnamed:           "copy-unnamed",
+	CopyOvertaken:         "copy-overtaken",
 	SealForgotten:         "seal-forgotten",
 	ReadsNeedRoom:         "reads-need-room",
 }
