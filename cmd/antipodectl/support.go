@@ -64,17 +64,25 @@ It holds no key of an account, no SAS, password, private key or token: files wit
 appear by name, of URLs only scheme and host are kept, and what looks like a secret is
 removed from all texts. It does name accounts, nodes, addresses and folders.
 
-It needs the admin token. Each part has 4 MiB at most. Progress goes to stderr.`,
+It needs the admin token. Each part has 4 MiB at most. Progress goes to stderr. Exit code 3: the
+file is there, and something is missing in it.`,
 		Example: `  antipodectl support-bundle
   antipodectl support-bundle --file /tmp/bundle.tar.gz --node-timeout 5s
   antipodectl support-bundle --output json | jq .missing`,
 		Args: exactly(),
-		RunE: answer(t, func(ctx context.Context, _ []string) (manifest, error) {
+		RunE: operation(func(cmd *cobra.Command, _ []string) error {
 			if wait <= 0 {
-				return manifest{}, command.Wrong(errors.New("--node-timeout is above zero"))
+				return command.Wrong(errors.New("--node-timeout is above zero"))
 			}
-			return t.writeBundle(ctx, file, wait)
-		}, writeManifest),
+			out, err := t.writeBundle(cmd.Context(), file, wait)
+			if err == nil {
+				err = t.print(out, func(w io.Writer) { writeManifest(w, out) })
+			}
+			if err == nil && len(out.Missing) > 0 {
+				err = &command.Error{Code: command.Partial, Err: fmt.Errorf("%s of the bundle could not be had", check.Count(len(out.Missing), "part"))}
+			}
+			return err
+		}),
 	}
 	c.Flags().StringVar(&file, "file", "", "`FILE` that is made, and must not exist (default antipode-support-TIME.tar.gz)")
 	c.Flags().DurationVar(&wait, "node-timeout", bundleWait, "how `LONG` a part of the bundle is waited for")
