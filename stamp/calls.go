@@ -13,6 +13,7 @@ func (s *Stamp) answers(id geo.NodeID) map[string]node.CallHandler {
 	return map[string]node.CallHandler{
 		submitMethod: s.answerSubmit(id), submitAllMethod: s.answerSubmitAll(id), hasChunkMethod: s.answerHasChunk(id), progressMethod: s.answerProgress(id),
 		surveyMethod: s.answerSurvey(id), reformMethod: s.answerReform(id), confirmedMethod: s.answerConfirmed(id),
+		missingChunksMethod: s.answerMissingChunks(id),
 	}
 }
 

@@ -16,15 +16,16 @@ var ErrMalformed = errors.New("malformed call over the link")
 
 // Methods of Serve. They travel: never rename one.
 const (
-	methodRecords     = "link.Records"
-	methodClosed      = "link.Closed"
-	methodAcknowledge = "link.Acknowledge"
-	methodRest        = "link.Rest"
-	methodReceived    = "link.Received"
-	methodReadChunk   = "link.ReadChunk"
-	methodPutChunk    = "link.PutChunk"
-	methodVerify      = "link.Verify"
-	methodClock       = "link.Clock"
+	methodRecords       = "link.Records"
+	methodClosed        = "link.Closed"
+	methodAcknowledge   = "link.Acknowledge"
+	methodRest          = "link.Rest"
+	methodReceived      = "link.Received"
+	methodReadChunk     = "link.ReadChunk"
+	methodPutChunk      = "link.PutChunk"
+	methodMissingChunks = "link.MissingChunks"
+	methodVerify        = "link.Verify"
+	methodClock         = "link.Clock"
 )
 
 func wireStream(s geo.Stream) *wire.Stream {

@@ -1,5 +1,5 @@
 // Package pair has the calls between two locations beside the stream: pulls of records and closed records,
-// acknowledgements, received times, questions of package verify, and chunks.
+// acknowledgements, received times, questions of package verify, and chunks, which a push of much payload asks for first.
 //
 // An End is a location as the other one calls it. NewEnd is a location in this process;
 // NewRemote is the same over a link.Caller, answered by Serve at a node of the other

@@ -39,6 +39,8 @@ type End interface {
 	ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error
 	// PutChunk makes a chunk durable on the replicas. It does not keep data.
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+	// MissingChunks implements payload.Far.
+	MissingChunks(ctx context.Context, refs []extent.Ref) ([]bool, error)
 }
 
 // Stamp is the stamp of a location, as far as this process reaches it.
@@ -48,6 +50,7 @@ type Stamp interface {
 	Leader(r geo.RangeID) *ranges.Range
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+	MissingChunks(ctx context.Context, refs []extent.Ref) ([]bool, error)
 	// Verify answers a question of package verify: ranges.ErrNotLeader if no node of this process leads
 	// the range, and the question is about no snapshot that was taken in this process.
 	Verify(ctx context.Context, r geo.RangeID, question []byte) ([]byte, error)

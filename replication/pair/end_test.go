@@ -128,6 +128,16 @@ func (m *memEnd) PutChunk(_ context.Context, ref extent.Ref, data []byte) error 
 	return m.err
 }
 
+func (m *memEnd) MissingChunks(_ context.Context, refs []extent.Ref) ([]bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	missing := make([]bool, len(refs))
+	for i, ref := range refs {
+		missing[i] = m.chunks[ref] == nil
+	}
+	return missing, m.err
+}
+
 // Verify answers with the question and its range.
 func (m *memEnd) Verify(_ context.Context, r geo.RangeID, question []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "r%d %s", r, question), m.err

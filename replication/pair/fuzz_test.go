@@ -15,7 +15,7 @@ import (
 )
 
 func methods() []string {
-	return []string{methodRecords, methodClosed, methodAcknowledge, methodReadChunk, methodPutChunk}
+	return []string{methodRecords, methodClosed, methodAcknowledge, methodReadChunk, methodPutChunk, methodMissingChunks}
 }
 
 // Whatever a location is asked, it answers with a message of at most a call, or an error.
@@ -29,6 +29,7 @@ func FuzzServe(f *testing.F) {
 		&wire.AcknowledgeRequest{Range: 3, Cursors: []*wire.Cursor{{Stream: wireStream(st), Seq: 1, Hash: 2}}},
 		&wire.ReadChunkRequest{Ref: wireRef(ref)},
 		&wire.PutChunkRequest{Ref: wireRef(ref), Data: []byte("data")},
+		&wire.MissingChunksRequest{Refs: []*wire.ChunkRef{wireRef(ref), wireRef(extent.Ref{Length: 1})}},
 	} {
 		b, err := proto.Marshal(m)
 		if err != nil {
@@ -79,6 +80,8 @@ func FuzzRemote(f *testing.F) {
 		&wire.ClosedAnswer{Closed: closed, More: true},
 		wireMismatches([]ship.Mismatch{{Stream: st, Reason: change.StopForked, Here: geo.Head{Seq: 1, Hash: 2}, Stopped: true}}),
 		&wire.ReadChunkAnswer{Data: []byte("data")},
+		&wire.PutChunkAnswer{},
+		&wire.MissingChunksAnswer{Missing: []bool{true, false}},
 	} {
 		b, err := proto.Marshal(m)
 		if err != nil {
@@ -91,7 +94,7 @@ func FuzzRemote(f *testing.F) {
 		far := NewRemote(&answers{t, body, change.RecordBytesMax})
 		ctx := t.Context()
 		var err error
-		switch method % 5 {
+		switch method % 6 {
 		case 0:
 			var got [][]byte
 			if got, err = far.Records(ctx, st, 1, 10); err == nil {
@@ -110,6 +113,11 @@ func FuzzRemote(f *testing.F) {
 			err = far.ReadChunk(ctx, ref, make([]byte, ref.Length))
 		case 4:
 			err = far.PutChunk(ctx, ref, []byte("data"))
+		case 5:
+			var missing []bool
+			if missing, err = far.MissingChunks(ctx, []extent.Ref{ref, ref}); err == nil && len(missing) != 2 {
+				t.Fatalf("took %v", missing)
+			}
 		}
 		_ = err
 	})

@@ -26,6 +26,7 @@ type scripted struct {
 	mismatch []ship.Mismatch
 	received geo.Timestamp
 	data     []byte
+	missing  []bool
 }
 
 func (s *scripted) Records(_ context.Context, st geo.Stream, from geo.Seq, bytesMax int) ([][]byte, error) {
@@ -67,6 +68,11 @@ func (s *scripted) ReadChunk(_ context.Context, ref extent.Ref, p []byte) error 
 func (s *scripted) PutChunk(_ context.Context, ref extent.Ref, data []byte) error {
 	s.asked = []any{ref, string(data)}
 	return nil
+}
+
+func (s *scripted) MissingChunks(_ context.Context, refs []extent.Ref) ([]bool, error) {
+	s.asked = refs
+	return s.missing, nil
 }
 
 func (s *scripted) Verify(_ context.Context, r geo.RangeID, question []byte) ([]byte, error) {
@@ -111,6 +117,7 @@ func goldenCalls(t *testing.T) []goldenCall {
 	}}
 	mismatches := []ship.Mismatch{{Stream: st, Reason: change.StopLost, Here: geo.Head{Seq: 12, Hash: 0x1122334455667788}, Stopped: true}}
 	ref := extent.NewRef(extent.ChunkID{0: 0xc0, 15: 0xff}, []byte("payload"))
+	second := extent.Ref{ID: extent.ChunkID{1}, Length: 1 << 20, CRC: 0x11223344}
 	return []goldenCall{
 		{
 			"records", methodRecords, func(e End) (any, error) { return e.Records(t.Context(), st, 5, 1<<18) },
@@ -158,6 +165,12 @@ func goldenCalls(t *testing.T) []goldenCall {
 			[]any{ref, "payload"},
 			scripted{},
 			nil,
+		},
+		{
+			"missing chunks", methodMissingChunks, func(e End) (any, error) { return e.MissingChunks(t.Context(), []extent.Ref{ref, second, ref}) },
+			[]extent.Ref{ref, second, ref},
+			scripted{missing: []bool{false, true, false}},
+			[]bool{false, true, false},
 		},
 		{
 			"verify", methodVerify, func(e End) (any, error) { return e.Verify(t.Context(), 3, []byte("question")) },

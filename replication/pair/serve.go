@@ -49,6 +49,7 @@ func Serve(h link.Handlers, l *link.Link, e End) {
 	serveReceived(h, l, e)
 	serveVerify(h, l, e)
 	serveClock(h, l, e)
+	serveMissing(h, l, e)
 	handle(h, l, methodReadChunk, func(ctx context.Context, q *wire.ReadChunkRequest) (*wire.ReadChunkAnswer, error) {
 		ref, err := parseRef(q.GetRef())
 		if err != nil {

@@ -37,6 +37,10 @@ func (h *hungStamp) PutChunk(ctx context.Context, _ extent.Ref, _ []byte) error 
 
 func (h *hungStamp) ReadChunk(ctx context.Context, _ extent.Ref, _ []byte) error { return h.hang(ctx) }
 
+func (h *hungStamp) MissingChunks(context.Context, []extent.Ref) ([]bool, error) {
+	return nil, errors.New("nobody answers such calls here")
+}
+
 // anyChunks has every chunk.
 type anyChunks struct{}
 

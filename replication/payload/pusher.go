@@ -2,6 +2,7 @@ package payload
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,6 +18,12 @@ const (
 	ChunksMax   = 8       // chunks at once, of all pushes
 	pushPerCall = 4       // chunks at once, of one push
 	pushesOpen  = 256     // pushes at once; their chunks wait for their turns
+	AskedMax    = 1024    // chunks of one question
+
+	// askAbove is how much payload a push has, in bytes, for which it first asks what the far stamp lacks. Up to here
+	// its chunks cross at once (pushPerCall), in about one round trip: the question would double how long an upload takes,
+	// and so delay Last Sync Time, for the sake of copies. Above it an upload takes several round trips anyhow.
+	askAbove = pushPerCall * ChunkBytes
 )
 
 // Far is the far stamp. Every call may be repeated, with the effect of one.
@@ -25,6 +32,9 @@ type Far interface {
 	ReadChunk(ctx context.Context, ref extent.Ref, p []byte) error
 	// PutChunk makes a chunk durable on the replicas. It does not keep data.
 	PutChunk(ctx context.Context, ref extent.Ref, data []byte) error
+	// MissingChunks reports, for each of AskedMax chunks at most, whether PutChunk would have to write it. The far stamp
+	// keeps the others for this round of its collection and the next (R9).
+	MissingChunks(ctx context.Context, refs []extent.Ref) ([]bool, error)
 }
 
 // ChunkReader reads chunks of the near stamp.
@@ -57,22 +67,50 @@ func (p *Pusher) Push(refs []extent.Ref, done func(error)) {
 	p.calls.Start(func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(pushPerCall)
-		k := kindOf(refs)
-		for _, ref := range refs {
-			g.Go(func() error {
-				return p.turns.over(ctx, k, int(ref.Length), func() error { return p.push(ctx, ref) })
-			})
+		bytes := bytesOf(refs)
+		k, ask := kindOf(bytes), bytes > askAbove
+		for some := range slices.Chunk(refs, AskedMax) {
+			if ask {
+				some, ask = p.missing(ctx, some)
+			}
+			for _, ref := range some {
+				g.Go(func() error {
+					return p.turns.over(ctx, k, int(ref.Length), func() error { return p.push(ctx, ref) })
+				})
+			}
 		}
 		return g.Wait()
 	}, done)
 }
 
-func kindOf(refs []extent.Ref) kind {
-	n := 0
-	for _, ref := range refs {
-		n += int(ref.Length)
+// missing returns those of some chunks that the far stamp lacks, as a copy names mostly chunks that it has. The answer may
+// be out of date once the record is applied, as that to PutChunk may: what was dropped meanwhile the receiver
+// fetches. A question that fails, as at a location of a version without this call, leaves all to be pushed, and asked is
+// false: PutChunk answers quickly what is cut or stopped. The question has some 32 bytes for each chunk, and waits for no
+// turn.
+func (p *Pusher) missing(ctx context.Context, some []extent.Ref) (_ []extent.Ref, asked bool) {
+	missing, err := link.Ask(ctx, p.l, func(ctx context.Context) ([]bool, error) { return p.far.MissingChunks(ctx, some) })
+	if err != nil || len(missing) != len(some) {
+		return some, false
 	}
-	if n > ship.SmallPush {
+	var out []extent.Ref
+	for i, ref := range some {
+		if missing[i] {
+			out = append(out, ref)
+		}
+	}
+	return out, true
+}
+
+func bytesOf(refs []extent.Ref) (n int64) {
+	for _, ref := range refs {
+		n += int64(ref.Length)
+	}
+	return n
+}
+
+func kindOf(bytes int64) kind {
+	if bytes > ship.SmallPush {
 		return large
 	}
 	return small

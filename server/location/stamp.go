@@ -55,6 +55,15 @@ func (l *Location) PutChunk(ctx context.Context, ref extent.Ref, data []byte) er
 	return s.PutChunk(ctx, ref, data)
 }
 
+// MissingChunks implements pair.Stamp.
+func (l *Location) MissingChunks(ctx context.Context, refs []extent.Ref) ([]bool, error) {
+	s, err := l.Stamp()
+	if err != nil {
+		return nil, err
+	}
+	return s.MissingChunks(ctx, refs)
+}
+
 // ReadChunk implements link.Stamp.
 func (l *Location) ReadChunk(ref extent.Ref, off int64, p []byte) (int, error) {
 	s, err := l.Stamp()

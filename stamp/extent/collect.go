@@ -14,7 +14,7 @@ import (
 //	s.Sweep(limit)   // until it drops none
 //
 // Sweep drops what was neither marked nor touched in the last two rounds. A touch is a
-// Put, also of a chunk that is held, and each question Durable or Name: a caller that puts a chunk,
+// Put, also of a chunk that is held, and each question Durable, Name or Lacks: a caller that puts a chunk,
 // or learns that it is here, may name it from then on, where no walk over the names sees it
 // yet. A round without an end counts for nothing: two whole ones must follow it.
 //
@@ -65,6 +65,39 @@ func (s *Store) countHolds(refs []Ref, by int) {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// Lacks reports, for each of the refs, whether Put and Sync would have to write: false for a chunk that is held whole as
+// far as is known, under an equal ref, and durable. As with Durable each answer pins its chunk; it does not count as
+// naming it, so that a chunk which was put for a change to come keeps the time of an upload. The errors are those with
+// which Put fails whatever the chunk is.
+func (s *Store) Lacks(refs []Ref) ([]bool, error) {
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.ops.Done()
+	if s.readOnly {
+		return nil, ErrReadOnly
+	}
+	lacks := make([]bool, 0, len(refs))
+	for some := range slices.Chunk(refs, holdMoves) {
+		s.mu.Lock()
+		if err := s.failed; err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		for _, ref := range some {
+			e, c := s.find(ref.ID)
+			if c == nil || c.ref() != ref {
+				lacks = append(lacks, true)
+				continue
+			}
+			c.round = s.round
+			lacks = append(lacks, c.state != sound || c.end() > e.synced)
+		}
+		s.mu.Unlock()
+	}
+	return lacks, nil
 }
 
 // released counts the end of a pin or a hold for which a sweep left something. The caller holds mu.

@@ -12,8 +12,8 @@ import (
 // looked up in, entered into or taken out of the map:
 //
 //	Put, Read, Durable, Mark, Delete    a few steps
-//	Sweep, Scrub, Compact, Refs, Files  holdSteps at most, or holdMoves of the map; then they
-//	                                    release mu, and go on from where they were
+//	Sweep, Scrub, Compact, Refs, Files, holdSteps at most, or holdMoves of the map; then they
+//	Lacks                               release mu, and go on from where they were
 //	Stats                               none: its counts are kept as they change
 //
 // So each file has the cells of its chunks in the order in which they were listed, and a walk

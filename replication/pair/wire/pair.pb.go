@@ -882,6 +882,98 @@ func (*PutChunkAnswer) Descriptor() ([]byte, []int) {
 	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{13}
 }
 
+// MissingChunksRequest asks which chunks the callee lacks, before a push of payload. It has 1,024 refs at most.
+type MissingChunksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Refs          []*ChunkRef            `protobuf:"bytes,1,rep,name=refs,proto3" json:"refs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MissingChunksRequest) Reset() {
+	*x = MissingChunksRequest{}
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MissingChunksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MissingChunksRequest) ProtoMessage() {}
+
+func (x *MissingChunksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MissingChunksRequest.ProtoReflect.Descriptor instead.
+func (*MissingChunksRequest) Descriptor() ([]byte, []int) {
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *MissingChunksRequest) GetRefs() []*ChunkRef {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
+// MissingChunksAnswer has one value for each ref of the request, in its order.
+type MissingChunksAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// missing: PutChunk would have to write the chunk. false means what PutChunkAnswer means; the chunk may be
+	// dropped later all the same, if nothing names it (docs/DESIGN.md, R9).
+	Missing       []bool `protobuf:"varint,1,rep,packed,name=missing,proto3" json:"missing,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MissingChunksAnswer) Reset() {
+	*x = MissingChunksAnswer{}
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MissingChunksAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MissingChunksAnswer) ProtoMessage() {}
+
+func (x *MissingChunksAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MissingChunksAnswer.ProtoReflect.Descriptor instead.
+func (*MissingChunksAnswer) Descriptor() ([]byte, []int) {
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *MissingChunksAnswer) GetMissing() []bool {
+	if x != nil {
+		return x.Missing
+	}
+	return nil
+}
+
 // RestRequest asks for the last closed record of a range, behind which nothing has been committed; with look, for a new one
 // (docs/DESIGN.md, "At rest").
 type RestRequest struct {
@@ -894,7 +986,7 @@ type RestRequest struct {
 
 func (x *RestRequest) Reset() {
 	*x = RestRequest{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +998,7 @@ func (x *RestRequest) String() string {
 func (*RestRequest) ProtoMessage() {}
 
 func (x *RestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[14]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1011,7 @@ func (x *RestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestRequest.ProtoReflect.Descriptor instead.
 func (*RestRequest) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{14}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RestRequest) GetRange() uint32 {
@@ -947,7 +1039,7 @@ type RestAnswer struct {
 
 func (x *RestAnswer) Reset() {
 	*x = RestAnswer{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1051,7 @@ func (x *RestAnswer) String() string {
 func (*RestAnswer) ProtoMessage() {}
 
 func (x *RestAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[15]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1064,7 @@ func (x *RestAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestAnswer.ProtoReflect.Descriptor instead.
 func (*RestAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{15}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RestAnswer) GetIncarnation() uint64 {
@@ -1000,7 +1092,7 @@ type ReceivedRequest struct {
 
 func (x *ReceivedRequest) Reset() {
 	*x = ReceivedRequest{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1104,7 @@ func (x *ReceivedRequest) String() string {
 func (*ReceivedRequest) ProtoMessage() {}
 
 func (x *ReceivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[16]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1117,7 @@ func (x *ReceivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceivedRequest.ProtoReflect.Descriptor instead.
 func (*ReceivedRequest) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{16}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReceivedRequest) GetOrigin() string {
@@ -1053,7 +1145,7 @@ type ReceivedAnswer struct {
 
 func (x *ReceivedAnswer) Reset() {
 	*x = ReceivedAnswer{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1157,7 @@ func (x *ReceivedAnswer) String() string {
 func (*ReceivedAnswer) ProtoMessage() {}
 
 func (x *ReceivedAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[17]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1170,7 @@ func (x *ReceivedAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceivedAnswer.ProtoReflect.Descriptor instead.
 func (*ReceivedAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{17}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReceivedAnswer) GetTime() uint64 {
@@ -1099,7 +1191,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[18]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1111,7 +1203,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[18]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1124,7 +1216,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{18}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VerifyRequest) GetRange() uint32 {
@@ -1151,7 +1243,7 @@ type VerifyAnswer struct {
 
 func (x *VerifyAnswer) Reset() {
 	*x = VerifyAnswer{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[19]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1255,7 @@ func (x *VerifyAnswer) String() string {
 func (*VerifyAnswer) ProtoMessage() {}
 
 func (x *VerifyAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[19]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1268,7 @@ func (x *VerifyAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyAnswer.ProtoReflect.Descriptor instead.
 func (*VerifyAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{19}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *VerifyAnswer) GetAnswer() []byte {
@@ -1195,7 +1287,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[20]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1299,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[20]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1312,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{20}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{22}
 }
 
 type ClockAnswer struct {
@@ -1236,7 +1328,7 @@ type ClockAnswer struct {
 
 func (x *ClockAnswer) Reset() {
 	*x = ClockAnswer{}
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[21]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1248,7 +1340,7 @@ func (x *ClockAnswer) String() string {
 func (*ClockAnswer) ProtoMessage() {}
 
 func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_replication_pair_wire_pair_proto_msgTypes[21]
+	mi := &file_replication_pair_wire_pair_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1261,7 +1353,7 @@ func (x *ClockAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockAnswer.ProtoReflect.Descriptor instead.
 func (*ClockAnswer) Descriptor() ([]byte, []int) {
-	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{21}
+	return file_replication_pair_wire_pair_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ClockAnswer) GetWall() int64 {
@@ -1345,7 +1437,11 @@ const file_replication_pair_wire_pair_proto_rawDesc = "" +
 	"\x0fPutChunkRequest\x12,\n" +
 	"\x03ref\x18\x01 \x01(\v2\x1a.antipode.link.v1.ChunkRefR\x03ref\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"\x10\n" +
-	"\x0ePutChunkAnswer\"7\n" +
+	"\x0ePutChunkAnswer\"F\n" +
+	"\x14MissingChunksRequest\x12.\n" +
+	"\x04refs\x18\x01 \x03(\v2\x1a.antipode.link.v1.ChunkRefR\x04refs\"/\n" +
+	"\x13MissingChunksAnswer\x12\x18\n" +
+	"\amissing\x18\x01 \x03(\bR\amissing\"7\n" +
 	"\vRestRequest\x12\x14\n" +
 	"\x05range\x18\x01 \x01(\rR\x05range\x12\x12\n" +
 	"\x04look\x18\x02 \x01(\bR\x04look\"B\n" +
@@ -1381,30 +1477,32 @@ func file_replication_pair_wire_pair_proto_rawDescGZIP() []byte {
 	return file_replication_pair_wire_pair_proto_rawDescData
 }
 
-var file_replication_pair_wire_pair_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_replication_pair_wire_pair_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_replication_pair_wire_pair_proto_goTypes = []any{
-	(*Stream)(nil),             // 0: antipode.link.v1.Stream
-	(*Cursor)(nil),             // 1: antipode.link.v1.Cursor
-	(*ChunkRef)(nil),           // 2: antipode.link.v1.ChunkRef
-	(*RecordsRequest)(nil),     // 3: antipode.link.v1.RecordsRequest
-	(*RecordsAnswer)(nil),      // 4: antipode.link.v1.RecordsAnswer
-	(*ClosedRequest)(nil),      // 5: antipode.link.v1.ClosedRequest
-	(*ClosedAnswer)(nil),       // 6: antipode.link.v1.ClosedAnswer
-	(*AcknowledgeRequest)(nil), // 7: antipode.link.v1.AcknowledgeRequest
-	(*Mismatch)(nil),           // 8: antipode.link.v1.Mismatch
-	(*AcknowledgeAnswer)(nil),  // 9: antipode.link.v1.AcknowledgeAnswer
-	(*ReadChunkRequest)(nil),   // 10: antipode.link.v1.ReadChunkRequest
-	(*ReadChunkAnswer)(nil),    // 11: antipode.link.v1.ReadChunkAnswer
-	(*PutChunkRequest)(nil),    // 12: antipode.link.v1.PutChunkRequest
-	(*PutChunkAnswer)(nil),     // 13: antipode.link.v1.PutChunkAnswer
-	(*RestRequest)(nil),        // 14: antipode.link.v1.RestRequest
-	(*RestAnswer)(nil),         // 15: antipode.link.v1.RestAnswer
-	(*ReceivedRequest)(nil),    // 16: antipode.link.v1.ReceivedRequest
-	(*ReceivedAnswer)(nil),     // 17: antipode.link.v1.ReceivedAnswer
-	(*VerifyRequest)(nil),      // 18: antipode.link.v1.VerifyRequest
-	(*VerifyAnswer)(nil),       // 19: antipode.link.v1.VerifyAnswer
-	(*ClockRequest)(nil),       // 20: antipode.link.v1.ClockRequest
-	(*ClockAnswer)(nil),        // 21: antipode.link.v1.ClockAnswer
+	(*Stream)(nil),               // 0: antipode.link.v1.Stream
+	(*Cursor)(nil),               // 1: antipode.link.v1.Cursor
+	(*ChunkRef)(nil),             // 2: antipode.link.v1.ChunkRef
+	(*RecordsRequest)(nil),       // 3: antipode.link.v1.RecordsRequest
+	(*RecordsAnswer)(nil),        // 4: antipode.link.v1.RecordsAnswer
+	(*ClosedRequest)(nil),        // 5: antipode.link.v1.ClosedRequest
+	(*ClosedAnswer)(nil),         // 6: antipode.link.v1.ClosedAnswer
+	(*AcknowledgeRequest)(nil),   // 7: antipode.link.v1.AcknowledgeRequest
+	(*Mismatch)(nil),             // 8: antipode.link.v1.Mismatch
+	(*AcknowledgeAnswer)(nil),    // 9: antipode.link.v1.AcknowledgeAnswer
+	(*ReadChunkRequest)(nil),     // 10: antipode.link.v1.ReadChunkRequest
+	(*ReadChunkAnswer)(nil),      // 11: antipode.link.v1.ReadChunkAnswer
+	(*PutChunkRequest)(nil),      // 12: antipode.link.v1.PutChunkRequest
+	(*PutChunkAnswer)(nil),       // 13: antipode.link.v1.PutChunkAnswer
+	(*MissingChunksRequest)(nil), // 14: antipode.link.v1.MissingChunksRequest
+	(*MissingChunksAnswer)(nil),  // 15: antipode.link.v1.MissingChunksAnswer
+	(*RestRequest)(nil),          // 16: antipode.link.v1.RestRequest
+	(*RestAnswer)(nil),           // 17: antipode.link.v1.RestAnswer
+	(*ReceivedRequest)(nil),      // 18: antipode.link.v1.ReceivedRequest
+	(*ReceivedAnswer)(nil),       // 19: antipode.link.v1.ReceivedAnswer
+	(*VerifyRequest)(nil),        // 20: antipode.link.v1.VerifyRequest
+	(*VerifyAnswer)(nil),         // 21: antipode.link.v1.VerifyAnswer
+	(*ClockRequest)(nil),         // 22: antipode.link.v1.ClockRequest
+	(*ClockAnswer)(nil),          // 23: antipode.link.v1.ClockAnswer
 }
 var file_replication_pair_wire_pair_proto_depIdxs = []int32{
 	0,  // 0: antipode.link.v1.Cursor.stream:type_name -> antipode.link.v1.Stream
@@ -1417,11 +1515,12 @@ var file_replication_pair_wire_pair_proto_depIdxs = []int32{
 	8,  // 7: antipode.link.v1.AcknowledgeAnswer.mismatches:type_name -> antipode.link.v1.Mismatch
 	2,  // 8: antipode.link.v1.ReadChunkRequest.ref:type_name -> antipode.link.v1.ChunkRef
 	2,  // 9: antipode.link.v1.PutChunkRequest.ref:type_name -> antipode.link.v1.ChunkRef
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	2,  // 10: antipode.link.v1.MissingChunksRequest.refs:type_name -> antipode.link.v1.ChunkRef
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_replication_pair_wire_pair_proto_init() }
@@ -1435,7 +1534,7 @@ func file_replication_pair_wire_pair_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replication_pair_wire_pair_proto_rawDesc), len(file_replication_pair_wire_pair_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
