@@ -1,6 +1,8 @@
 package extent
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -51,6 +53,11 @@ func TestSweepLeavesWhatWasAskedFor(t *testing.T) {
 	}{
 		{"Durable", func(t *testing.T, s *Store, ref Ref, _ []byte) { require.True(t, s.Durable(ref.ID)) }},
 		{"Put", func(t *testing.T, s *Store, ref Ref, data []byte) { require.NoError(t, s.Put(ref, data)) }},
+		{"Lacks", func(t *testing.T, s *Store, ref Ref, _ []byte) {
+			lacks, err := s.Lacks([]Ref{ref})
+			require.NoError(t, err)
+			require.Equal(t, []bool{false}, lacks)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t, vfs.NewMem(), Options{})
@@ -203,6 +210,52 @@ func TestSweepKeepsUploadsLonger(t *testing.T) {
 		require.Zero(t, unnamedRound(t, s, full), "it was asked for since the full round before")
 	}
 	require.Equal(t, 1, unnamedRound(t, s, true))
+}
+
+// Lacks answers for each chunk whether Put and Sync would have to write: what is durable, whole and the same is not
+// lacked. The question does not count as a name: what was put for a change to come keeps the time of an upload.
+func TestLacks(t *testing.T) {
+	fs := vfs.NewMem()
+	s, source := open(t, fs, Options{}), newSource(1)
+	here, _ := put(t, s, source, 1000)
+	broken, data := put(t, s, source, 1000)
+	mustSync(t, s)
+	unsynced, _ := put(t, s, source, 1000)
+	never, _ := newChunk(source, 1000)
+	longer, other := here, here
+	longer.Length++
+	other.CRC++
+	path, at := place(t, s, broken)
+	flip(t, fs, path, at+3*recordBytes)
+	requireCorrupt(t, s, broken)
+	lacks := func(refs ...Ref) []bool {
+		t.Helper()
+		lacks, err := s.Lacks(refs)
+		require.NoError(t, err)
+		return lacks
+	}
+	require.Equal(t, []bool{false, true, true, true, true, true, false}, lacks(here, broken, unsynced, never, longer, other, here))
+	require.Empty(t, lacks())
+	require.NoError(t, s.Put(broken, data))
+	require.Equal(t, []bool{true}, lacks(broken))
+	mustSync(t, s)
+	require.Equal(t, []bool{false, false}, lacks(broken, unsynced))
+	for range 5 {
+		require.Zero(t, unnamedRound(t, s, false), "an upload")
+	}
+
+	refs := slices.Repeat([]Ref{never}, 4*holdSteps)
+	require.LessOrEqual(t, s.longest(func() { require.Len(t, lacks(refs...), len(refs)) }), holdMoves)
+
+	failed := errors.New("disk is gone")
+	require.ErrorIs(t, s.fail(failed), ErrFailed)
+	_, err := s.Lacks([]Ref{here})
+	require.ErrorIs(t, err, failed)
+
+	s = open(t, vfs.NewMem(), Options{})
+	require.NoError(t, s.Close())
+	_, err = s.Lacks([]Ref{here})
+	require.ErrorIs(t, err, ErrClosed)
 }
 
 // R9: whether a chunk that was here at Open was ever named is not known. It stays until the next full round, as what the other
