@@ -38,7 +38,9 @@ func (a *askedStamp) PutChunk(_ context.Context, ref extent.Ref, data []byte) er
 	return a.putErr
 }
 
-func (a *askedStamp) ReadChunk(context.Context, extent.Ref, []byte) error { return errors.New("not asked for") }
+func (a *askedStamp) ReadChunk(context.Context, extent.Ref, []byte) error {
+	return errors.New("not asked for")
+}
 
 func (a *askedStamp) MissingChunks(ctx context.Context, refs []extent.Ref) ([]bool, error) {
 	a.mu.Lock()
@@ -150,7 +152,9 @@ func TestPushWithoutAnAnswer(t *testing.T) {
 		}, 2, 100},
 	} {
 		far := &askedStamp{}
-		far.answer = func(_ context.Context, some []extent.Ref) ([]bool, error) { return c.answer(len(far.questions), len(some)) }
+		far.answer = func(_ context.Context, some []extent.Ref) ([]bool, error) {
+			return c.answer(len(far.questions), len(some))
+		}
 		require.NoError(t, pushTo(t, far, refs), name)
 		require.Len(t, far.questions, c.questions, name)
 		require.Len(t, far.put, c.put, name)
