@@ -28,7 +28,7 @@ const refBytes = 16 + 4 + 4
 // is durable on every node of the blob range that answers, on two at least; a node that does not answer, or has no room,
 // is passed over, as PutChunk does, and kv.ErrBusy means that the others are too few. Each node that is asked keeps the
 // chunk for this round of its collection and the next (R9), since the caller is about to name it. If the change that
-// names it comes later than that, whoever applies the change finds out what is here.
+// names it comes later than that, it is found out then what is here, as for every change.
 func (s *Stamp) MissingChunks(ctx context.Context, refs []extent.Ref) ([]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, missingChunksTimeout)
 	defer cancel()

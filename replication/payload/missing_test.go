@@ -73,7 +73,7 @@ func chunksOf(n int, bytes uint32) []extent.Ref {
 	return refs
 }
 
-// pushTo pushes over a link of its own, and waits for the end.
+// pushTo pushes over a new link, and waits for the end.
 func pushTo(t *testing.T, far Far, refs []extent.Ref) error {
 	t.Helper()
 	l := link.New()

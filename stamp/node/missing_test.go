@@ -45,14 +45,17 @@ func TestMissingChunksAcrossProcesses(t *testing.T) {
 		}
 		all, data := chunk(1)
 		require.NoError(t, by[1].PutChunk(ctx, all, data))
-		two, data := chunk(2)
-		for _, id := range []geo.NodeID{1, 2} {
-			require.NoError(t, by[id].Node(id).PutChunk(ctx, two, data))
-			require.NoError(t, by[id].Node(id).SyncChunks(ctx))
+		only := func(i byte, nodes ...geo.NodeID) extent.Ref {
+			ref, data := chunk(i)
+			for _, id := range nodes {
+				require.NoError(t, by[id].Node(id).PutChunk(ctx, ref, data))
+				require.NoError(t, by[id].Node(id).SyncChunks(ctx))
+			}
+			return ref
 		}
-		never, _ := chunk(3)
+		never := only(2)
 		other := extent.Ref{ID: all.ID, Length: all.Length, CRC: all.CRC + 1}
-		refs := []extent.Ref{all, two, never, other, all}
+		refs := []extent.Ref{all, only(3, 1, 2), never, other, only(4, 2, 3)}
 		missing := func(at geo.NodeID, want ...bool) {
 			t.Helper()
 			got, err := by[at].MissingChunks(ctx, refs)
@@ -60,16 +63,16 @@ func TestMissingChunksAcrossProcesses(t *testing.T) {
 			require.Equal(t, want, got, "asked at %d", at)
 		}
 		for id := range by {
-			missing(id, false, true, true, true, false)
+			missing(id, false, true, true, true, true)
 		}
 		began := time.Now()
 		net.node.Store(3)
-		missing(1, false, false, true, true, false)
+		missing(1, false, false, true, true, true)
 		require.Equal(t, time.Second, time.Since(began), "it is not waited for without an end")
-		missing(3, false, true, true, true, false)
+		missing(3, false, true, true, true, true)
 		net.node.Store(0)
 		require.NoError(t, by[3].Stop(3, false))
-		missing(1, false, false, true, true, false)
+		missing(1, false, false, true, true, true)
 		require.NoError(t, by[2].Stop(2, false))
 		_, err := by[1].MissingChunks(ctx, refs)
 		require.ErrorIs(t, err, kv.ErrBusy, "one copy")
