@@ -108,6 +108,38 @@ func TestPushSendsWhatIsMissing(t *testing.T) {
 	}
 }
 
+// What a question costs: one round trip for 1,024 chunks. A copy of 5,000 chunks takes five of them in all, and an upload
+// of just above the border one more than its chunks take, of which the first two cross at once on a line of unknown width.
+func TestWhatAQuestionCosts(t *testing.T) {
+	const roundTrip = 100 * time.Millisecond
+	for name, c := range map[string]struct {
+		chunks int
+		has    bool
+		want   time.Duration
+	}{
+		"copy":                 {5000, true, 5 * roundTrip},
+		"upload":               {5, false, (1 + 2) * roundTrip},
+		"upload at the border": {4, false, 2 * roundTrip},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				far, refs := &askedStamp{}, chunksOf(c.chunks, ChunkBytes)
+				if c.has {
+					far.hold(refs...)
+				}
+				l := link.New()
+				defer l.Close()
+				l.Delay(roundTrip)
+				done := make(chan error, 1)
+				began := time.Now()
+				NewPusher(l, anyChunks{}, far, bubbleClock{began: began}).Push(refs, func(err error) { done <- err })
+				require.NoError(t, <-done)
+				require.Equal(t, c.want, time.Since(began))
+			})
+		})
+	}
+}
+
 // A push that crosses in one round trip has no question before it, also if the far stamp has all of it: Last Sync Time
 // does not wait for one more. The next larger one has.
 func TestPushOfOneRoundTripAsksNothing(t *testing.T) {
