@@ -167,6 +167,7 @@ func codeRequests() map[string]coded {
 		"NoAuthentication":      blob("GET /acct/cont/b", "", "Authorization", "-"),
 		"BearerRefused":         blob("GET /acct/cont/b", "", "Authorization", "Bearer x"),
 		"ReadsDisabled":         blob("GET /hidden-secondary/cont/b", ""),
+		"ReservedContainer":     blob("PUT /acct/$logs?restype=container", ""),
 		"WriteOnSecondary":      blob("PUT /mirror-secondary/cont/b", "x", "x-ms-blob-type", blockBlob),
 
 		"InvalidInput":           table("POST /acct/tbl", "{"),

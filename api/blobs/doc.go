@@ -25,7 +25,7 @@
 //
 // # Not built
 //
-// Snapshots, copies, tags and page blobs answer 501, and writes in $root.
+// Snapshots, copies, tags and page blobs answer 501.
 // Headers that would change the meaning of a write and are not built (customer keys,
 // encryption scopes, tags, immutability, structured bodies) are refused with
 // UnsupportedHeader, never ignored. Public access to a container is refused, since

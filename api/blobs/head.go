@@ -24,6 +24,7 @@ const (
 	version20251105 protocol.Version = "2025-11-05"
 	version20260206 protocol.Version = "2026-02-06"
 	version20260406 protocol.Version = "2026-04-06"
+	version20260606 protocol.Version = "2026-06-06"
 	version20261006 protocol.Version = "2026-10-06"
 )
 

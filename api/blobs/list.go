@@ -180,15 +180,18 @@ func (c *call) parseListing(q *wire.Page, after blobs.Position, include includes
 	if v := c.r.Query.Get("showonly"); v != "" {
 		return nil, wire.BadParameter("showonly", v, "The account has no hierarchical namespace.")
 	}
-	if c.r.Query.Get("endbefore") != "" {
-		return nil, storageerr.NotImplemented // Of Arrow listings alone.
-	}
-	from := c.r.Query.Get("startfrom")
+	from, before := c.r.Query.Get("startfrom"), c.r.Query.Get("endbefore")
 	if !utf8.ValidString(from) {
 		return nil, wire.BadParameter("startFrom", from, "The value is not UTF-8.")
 	}
+	if !utf8.ValidString(before) {
+		return nil, wire.BadParameter("endBefore", before, "The value is not UTF-8.")
+	}
 	if c.r.Version >= version20260206 && l.From.Name == "" {
 		l.From.Name = from // A marker is behind it.
+	}
+	if c.r.Version >= version20260606 {
+		l.Before = before
 	}
 	return l, nil
 }

@@ -163,6 +163,55 @@ func TestListBlobsPages(t *testing.T) {
 	require.Equal(t, []string{"a/3"}, r.list(listPath+"&prefix=a/3&delimiter=/").names())
 }
 
+// endBefore ends a listing ahead of a name, on any page, with prefixes and snapshots too, from 2026-06-06 on; before, it is a
+// parameter like any that the service does not know.
+func TestListEndBefore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	for _, name := range []string{"a/1", "a/2", "b", "b/1", "c", "\uff5e", "\U0001f600"} {
+		require.Equal(t, http.StatusCreated, r.put("/cont/"+url.PathEscape(name), nil).status)
+	}
+	require.Equal(t, http.StatusCreated, r.do(http.MethodPut, "/cont/b?comp=snapshot", nil).status)
+	all := []string{"a/1", "a/2", "b", "b/1", "c", "\U0001f600", "\uff5e"}
+	for query, want := range map[string][]string{
+		"endBefore=c":                     all[:4],
+		"endBefore=b":                     all[:2],
+		"endBefore=b%00":                  all[:3],
+		"endBefore=":                      all,
+		"endBefore=a":                     nil,
+		"endBefore=%EF%BD%9E":             all[:6],
+		"endBefore=%F0%9F%98%80":          all[:5],
+		"endBefore=c&startFrom=a/2":       {"a/2", "b", "b/1"},
+		"endBefore=b&startFrom=b":         nil,
+		"endBefore=b&startFrom=c":         nil,
+		"endBefore=c&prefix=b":            {"b", "b/1"},
+		"endBefore=a&prefix=b":            nil,
+		"endBefore=b/1&prefix=b":          {"b"},
+		"endBefore=a/2&delimiter=/":       {">a/"},
+		"endBefore=a/1&delimiter=/":       nil,
+		"endBefore=b/1&delimiter=/":       {">a/", "b"},
+		"endBefore=b/2&delimiter=/":       {">a/", ">b/", "b"},
+		"endBefore=b/1&include=snapshots": {"a/1", "a/2", "b", "b"},
+		"endBefore=b&include=snapshots":   {"a/1", "a/2"},
+		"endBefore=c&include=&showonly=":  all[:4],
+	} {
+		for _, size := range []int{1, 2, 5000} {
+			var names, prefixes []string
+			for marker, more := "", true; more; more = marker != "" {
+				l := r.list(fmt.Sprint(listPath, "&", query, "&maxresults=", size, "&marker=", marker), "Accept", "application/vnd.apache.arrow.stream,application/xml", "x-ms-version", "2026-06-06")
+				marker = l.NextMarker
+				for _, p := range l.Prefixes {
+					prefixes = append(prefixes, ">"+p.Text)
+				}
+				l.Prefixes = nil
+				names = append(names, l.names()...)
+			}
+			require.Equal(t, want, append(prefixes, names...), "%s in pages of %d", query, size)
+		}
+	}
+	require.Equal(t, all, r.list(listPath+"&endBefore=b", "x-ms-version", "2026-04-06").names())
+}
+
 // A page ends near its bound of bytes and says where the next begins.
 func TestListBlobsBytes(t *testing.T) {
 	t.Parallel()
@@ -225,11 +274,10 @@ func TestListRefusals(t *testing.T) {
 	for _, more := range []string{"6000", "99999999999999999999"} { // As many as there may be.
 		require.Equal(t, http.StatusOK, r.get(listPath+"&maxresults="+more).status)
 	}
-	for _, query := range []string{"delimiter=%ff", "showonly=files", "include=snapshots&delimiter=/", "startFrom=%ff"} {
+	for _, query := range []string{"delimiter=%ff", "showonly=files", "include=snapshots&delimiter=/", "startFrom=%ff", "endBefore=%ff"} {
 		r.requireCode(r.get(listPath+"&"+query), http.StatusBadRequest, "InvalidQueryParameterValue")
 	}
 	r.requireCode(r.get(listPath+"&include=tags", "x-ms-version", "2019-07-07"), http.StatusBadRequest, "InvalidQueryParameterValue")
-	r.requireCode(r.get(listPath+"&endBefore=x"), http.StatusNotImplemented, "NotImplemented")
 	r.requireCode(r.get("/none?restype=container&comp=list"), http.StatusNotFound, "ContainerNotFound")
 	r.requireCode(r.do(http.MethodPut, listPath, nil), http.StatusMethodNotAllowed, "UnsupportedHttpVerb")
 }

@@ -73,7 +73,7 @@ func (c *call) itemElement(b []byte, item *blobs.Item, asked *blobsAsked) []byte
 	}
 	if c.r.Version < protocol.Version20130815 {
 		path := url.URL{Path: item.Name}
-		text := c.r.Base + c.res.container + "/" + path.EscapedPath()
+		text := c.r.Base + c.res.directory() + path.EscapedPath()
 		if snapshot != "" {
 			text += "?snapshot=" + url.QueryEscape(snapshot)
 		}

@@ -93,8 +93,11 @@ func (c *call) run() error {
 		return err
 	}
 	handle := handlers[c.asked.Name]
-	if handle == nil || c.res.system && c.asked.Effect != operation.Reads { // A read finds that there is none.
+	if handle == nil {
 		return storageerr.NotImplemented
+	}
+	if err := c.refuseReserved(); err != nil {
+		return err
 	}
 	return handle(c)
 }

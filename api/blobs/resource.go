@@ -7,7 +7,6 @@ import (
 	"antipode/api/protocol"
 	"antipode/api/wire"
 	"antipode/services/blobs"
-	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
 
@@ -21,8 +20,6 @@ const (
 type resource struct {
 	// container is empty for the account, blob for a container.
 	container, blob string
-	// system: the container is one that the protocol keeps for itself.
-	system bool
 }
 
 // parseResource reads the raw path after the account. It is cut at the first raw
@@ -45,23 +42,42 @@ func parseResource(raw, restype string) (resource, error) {
 	case cut:
 		return r, storageerr.InvalidURI // A container without a blob name.
 	default:
-		r.container, r.blob = "$root", r.container
+		r.container, r.blob = blobs.Root, r.container
 	}
-	r.system = blobs.SystemContainer(r.container)
 	return r, nil
 }
 
 // validate tests the names, and puts the blob's in the form it is stored in.
 func (r *resource) validate() (err error) {
-	if r.container != "" && !r.system {
-		if err := catalog.ValidateName(r.container); err != nil {
+	if r.container != "" {
+		if err := blobs.ValidateContainer(r.container); err != nil {
 			return err
 		}
 	}
 	if r.blob != "" {
-		r.blob, err = blobs.ParseBlobName(r.blob)
+		r.blob, err = blobs.ParseBlobName(r.container, r.blob)
 	}
 	return err
+}
+
+// directory is what stands ahead of the names of blobs in their URLs: nothing for those in the root container.
+func (r *resource) directory() string {
+	if r.container == blobs.Root {
+		return ""
+	}
+	return r.container + "/"
+}
+
+// refuseReserved refuses to make a reserved container, and to change one or what is in it. Clients may delete blobs of
+// $logs (protocol/service.md 6). Parts of a batch are refused by themselves.
+func (c *call) refuseReserved() error {
+	switch {
+	case !blobs.Reserved(c.res.container), c.asked.Effect == operation.Reads, c.asked.Name == "BlobBatch":
+		return nil
+	case c.res.container == blobs.Logs && c.asked.Name == "DeleteBlob":
+		return nil
+	}
+	return storageerr.ReservedContainer
 }
 
 // Lookup finds the operation that a request asks for (protocol/blob.md 4). The calls of

@@ -26,6 +26,8 @@ type Listing struct {
 	Delimiter string
 	// From is the first entry that may be listed; its name is empty for all.
 	From Position
+	// Before is the first name that may not be listed; empty for none.
+	Before string
 	// Snapshots adds the snapshots of a blob, ahead of it. There is no delimiter then.
 	Snapshots bool
 	// Uncommitted adds the blobs of which there are only uncommitted blocks, those that
@@ -86,6 +88,9 @@ func List(ctx context.Context, r kv.Reader, l *Listing, budget *services.Budget,
 	next Position, err error,
 ) {
 	lower, upper := l.First(), keys.PrefixEnd(l.span(l.Prefix))
+	if end := l.partition(l.Before); l.Before != "" && bytes.Compare(end, upper) < 0 {
+		upper = end
+	}
 	if bytes.Compare(lower, upper) >= 0 {
 		return next, nil
 	}

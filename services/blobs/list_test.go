@@ -125,7 +125,7 @@ func twin(names []string, prefix, delimiter string) []string {
 }
 
 // A listing equals that of a simple twin, for any names, upper and lower case, prefix and
-// delimiter, pages of any size and any work, with names among them that are not listed.
+// delimiter, any name at which it ends, pages of any size and any work, with names among them that are not listed.
 func TestListTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("aAbB/-\u00e9\uffff\U0001f600")), 0, 5, -1)
@@ -151,6 +151,12 @@ func TestListTwin(t *testing.T) {
 		l.Uncommitted = rapid.Bool().Draw(rt, "uncommitted")
 		if l.Uncommitted {
 			listed, l.Now = names, 10
+		}
+		if l.Before = text.Draw(rt, "before"); l.Before != "" {
+			behind := func(name string) bool {
+				return slices.Compare(utf16.Encode([]rune(name)), utf16.Encode([]rune(l.Before))) >= 0
+			}
+			listed = slices.DeleteFunc(slices.Clone(listed), behind)
 		}
 		budget := rapid.SliceOfN(rapid.IntRange(1, 8*nameWork), 1, 5).Draw(rt, "work")
 		size := rapid.IntRange(1, 7).Draw(rt, "size")

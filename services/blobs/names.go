@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
 
@@ -13,18 +14,32 @@ const (
 	segmentsMax      = 254
 )
 
-// SystemContainer reports whether name is one of the containers that the protocol
-// keeps for itself. None of them is built yet.
-func SystemContainer(name string) bool {
+// Containers with names that the rule of the others does not allow (protocol/blob.md 1.3).
+const (
+	// Root is the container of a path of one segment. Clients make it, and Web, as they make any other.
+	Root = "$root"
+	Web  = "$web"
+	// Logs and ChangeFeed are reserved.
+	Logs       = "$logs"
+	ChangeFeed = "$blobchangefeed"
+)
+
+// ValidateContainer tests the name of a blob container.
+func ValidateContainer(name string) error {
 	switch name {
-	case "$root", "$web", "$logs", "$blobchangefeed":
-		return true
+	case Root, Web, Logs, ChangeFeed:
+		return nil
 	}
-	return false
+	return catalog.ValidateName(name)
 }
 
-// ParseBlobName returns the blob name of a decoded path: a backslash becomes a slash.
-func ParseBlobName(decoded string) (string, error) {
+// Reserved reports whether only the service itself makes a container, and writes in it. Nothing does so yet: there is
+// none.
+func Reserved(container string) bool { return container == Logs || container == ChangeFeed }
+
+// ParseBlobName returns the blob name of a decoded path in a container: a backslash becomes a slash, which a name in
+// the root container does not have.
+func ParseBlobName(container, decoded string) (string, error) {
 	name := strings.ReplaceAll(decoded, `\`, "/")
 	if !utf8.ValidString(name) {
 		return "", storageerr.InvalidResourceName
@@ -44,6 +59,9 @@ func ParseBlobName(decoded string) (string, error) {
 	}
 	if strings.Count(name, "/") >= segmentsMax {
 		return "", storageerr.InvalidResourceName
+	}
+	if container == Root && strings.Contains(name, "/") {
+		return "", storageerr.InvalidURI
 	}
 	return name, nil
 }

@@ -23,22 +23,26 @@ func FuzzNames(f *testing.F) {
 		require.True(t, ok, "%v", err)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if name, err := ParseBlobName(s); err != nil {
-			known(t, err)
-		} else {
-			again, err := ParseBlobName(name)
+		for _, container := range []string{"cont", Root} {
+			name, err := ParseBlobName(container, s)
+			if err != nil {
+				known(t, err)
+				continue
+			}
+			again, err := ParseBlobName(container, name)
 			require.NoError(t, err)
 			require.Equal(t, name, again)
 			require.True(t, utf8.ValidString(name))
 			require.LessOrEqual(t, len(utf16.Encode([]rune(name))), blobNameUnitsMax)
 			require.NotContains(t, name, `\`)
+			require.False(t, container == Root && strings.Contains(name, "/"))
 		}
-		if err := catalog.ValidateName(s); err != nil {
+		if err := ValidateContainer(s); err != nil {
 			known(t, err)
 		} else {
 			require.Equal(t, strings.ToLower(s), s)
 			require.NotContains(t, s, "--")
-			require.False(t, SystemContainer(s))
+			require.Equal(t, strings.HasPrefix(s, "$"), catalog.ValidateName(s) != nil) // One of a queue has none.
 		}
 	})
 }

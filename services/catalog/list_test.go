@@ -86,17 +86,19 @@ func (r scanned) walk(t require.TestingT, l Listing, size, work int) []string {
 // Over any pages a listing shows the living containers of one service in order, those
 // within its prefix and bounds alone, each once: whatever the case of the names, of the
 // prefix, of the bounds and of the continuation, and however little work a page may do.
-// Tables are matched without case, containers with.
+// Tables are matched without case, containers with; those whose names begin with a dollar sign are ahead of all others, and
+// the properties of the service, ahead of them, are not listed.
 func TestPage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		service := rapid.SampledFrom([]geo.Service{geo.Table, geo.Blob}).Draw(t, "service")
 		fold := func(s string) string { return s }
-		names := rapid.StringMatching(`[a-c]{1,4}`)
+		names := rapid.StringMatching(`\$?[a-c]{1,4}`)
 		if service == geo.Table {
 			fold, names = strings.ToLower, rapid.StringMatching(`[a-cA-C]{1,4}`)
 		}
-		bound := rapid.StringMatching(`[a-cA-C]{0,3}`)
+		bound := rapid.StringMatching(`\$?[a-cA-C]{0,3}`)
 		r, stored, at := scanned{}, map[string]string{}, geo.Timestamp(2)
+		r.commit(t, &SetProperties{Service: service, Account: "acct", Change: func(*Properties) {}}, at)
 		for range rapid.IntRange(0, 20).Draw(t, "containers") {
 			name := names.Draw(t, "name")
 			if _, twice := stored[fold(name)]; twice {

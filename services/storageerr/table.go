@@ -14,6 +14,7 @@ var (
 	SourceIPMismatch      = Row{403, "AuthorizationSourceIPMismatch", "This request is not authorized to perform this operation using this source IP"}
 	ProtocolMismatch      = Row{403, "AuthorizationProtocolMismatch", "This request is not authorized to perform this operation using this protocol."}
 	WriteOnSecondary      = Row{403, "InsufficientAccountPermissions", "Write operations are not allowed."}
+	ReservedContainer     = Row{403, "InsufficientAccountPermissions", "The account being accessed does not have sufficient permissions to execute this operation."}
 	ReadsDisabled         = Row{403, "InsufficientAccountPermissions", "Read operations are currently disabled."}
 	OperationInProgress   = Row{409, "StorageAccountOperationInProgress", "An operation for the account is in progress."}
 	AccountAlreadyExists  = Row{409, "AccountAlreadyExists", "The specified account already exists."}
