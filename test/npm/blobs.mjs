@@ -12,7 +12,8 @@ dns.lookup = (host, options, done) =>
   lookup(host.endsWith(".localhost") ? "127.0.0.1" : host, options, done);
 
 const {
-  BlobClient, BlobSASPermissions, BlobServiceClient, ContainerClient, ContainerSASPermissions, StorageSharedKeyCredential,
+  BlobClient, BlobSASPermissions, BlobServiceClient, BlockBlobClient, ContainerClient, ContainerSASPermissions,
+  StorageSharedKeyCredential,
 } = await import("@azure/storage-blob");
 
 const { PRIMARY, SECONDARY, ACCOUNT, KEY } = process.env;
@@ -349,6 +350,36 @@ async function batches() {
   assert.deepEqual(said(by), ["202"]);
 }
 
+// root writes blobs of the root container by their short path, and a page of $web, and reads them at both locations.
+async function root() {
+  const [near, far] = [PRIMARY, SECONDARY].map((url) => new BlobServiceClient(url, credential, options));
+  const short = (url) => new BlockBlobClient(`${url.replace(/\/$/, "")}/short.txt`, credential, options);
+  await fails(near.getContainerClient("$logs").create(), 403, "InsufficientAccountPermissions");
+  await fails(near.getContainerClient("$logs").getProperties(), 404, "ContainerNotFound");
+  const made = ["$root", "$web"].map((name) => near.getContainerClient(name));
+  for (const box of made) await box.create();
+  const put = await short(PRIMARY).upload("x", 1);
+  assert.equal((await made[0].getBlobClient("short.txt").getProperties()).etag, put.etag);
+  await fails(made[0].getBlockBlobClient("dir/b").upload("x", 1), 400, "InvalidUri");
+  const { etag } = await made[1].getBlockBlobClient("css/a.css").upload("a{}", 3);
+  for (const end = Date.now() + ARRIVE_WAIT_MS; ; await sleep(50)) {
+    const page = await far.getContainerClient("$web").getBlobClient("css/a.css").getProperties().catch(() => ({}));
+    const got = await short(SECONDARY).getProperties().catch(() => ({}));
+    if (page.etag === etag && got.etag === put.etag) break;
+    assert.ok(Date.now() < end, "the root container did not arrive in time");
+  }
+  for (const at of [near, far]) {
+    assert.equal((await at.getContainerClient("$root").getBlobClient("short.txt").downloadToBuffer()).toString(), "x");
+    const listed = [];
+    for await (const box of at.listContainers({ prefix: "$" })) listed.push(box.name);
+    assert.deepEqual(listed, ["$root", "$web"]);
+  }
+  const expiresOn = new Date(Date.now() + 3600_000);
+  const url = new URL(await made[0].generateSasUrl({ permissions: ContainerSASPermissions.parse("r"), expiresOn }));
+  assert.equal((await new BlobClient(short(PRIMARY).url + url.search, undefined, options).downloadToBuffer()).toString(), "x");
+  for (const box of made) await box.delete();
+}
+
 async function refused() {
   const blob = second.getBlockBlobClient("described");
   await fails(blob.upload("x", 1), 403, "InsufficientAccountPermissions");
@@ -372,6 +403,7 @@ await tags();
 await tiers();
 await appends();
 await batches();
+await root();
 await refused();
 await statistics();
 await container.getBlobClient("described").delete();

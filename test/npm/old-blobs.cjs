@@ -280,6 +280,21 @@ async function appends() {
   await call("deleteBlob", CONTAINER, "log");
 }
 
+// root writes a blob of the root container and reads it at both locations.
+async function root() {
+  await call("createContainer", "$root");
+  const { etag } = await call("createBlockBlobFromText", "$root", "short.txt", "x");
+  assert.equal(await call("getBlobToText", "$root", "short.txt"), "x");
+  for (const end = Date.now() + ARRIVE_WAIT_MS; ; await sleep(50)) {
+    const got = await call("doesBlobExist", "$root", "short.txt", there);
+    if (got.exists && got.etag === etag) break;
+    assert.ok(Date.now() < end, "the root container did not arrive in time");
+  }
+  assert.equal(await call("getBlobToText", "$root", "short.txt", there), "x");
+  assert.deepEqual((await call("listBlobsSegmented", "$root", null)).entries.map((b) => b.name), ["short.txt"]);
+  await call("deleteContainer", "$root");
+}
+
 (async () => {
   await containers();
   await small();
@@ -292,6 +307,7 @@ async function appends() {
   await snapshots();
   await tiers();
   await appends();
+  await root();
   await deletes();
   console.log("all checks passed");
 })().catch((err) => {
