@@ -5,6 +5,7 @@ package storageerr
 
 import (
 	"errors"
+	"strconv"
 
 	"antipode/stamp/kv"
 )
@@ -47,6 +48,27 @@ func (r Row) With(pairs ...string) *Error {
 func (r Row) Saying(message string) Row {
 	r.Message = message
 	return r
+}
+
+// CopySourceRefused is the error of a copy whose source was refused with a status, a code, which may be empty, and a message
+// (protocol/blob.md 13.6). What is refused for good has the status of the source, and so has 503, after which a client tries
+// again; what is nothing that a client could do about has the status of CannotVerifyCopySource.
+func CopySourceRefused(status int, code, message string) *Error {
+	r := CannotVerifyCopySource
+	if status >= 400 && status < 500 || status == 503 {
+		r.Status = status
+	}
+	if message != "" {
+		r.Message = message
+	}
+	e := r.With("CopySourceStatusCode", strconv.Itoa(status))
+	if code != "" {
+		e.Details = append(e.Details, Detail{"CopySourceErrorCode", code})
+	}
+	if message != "" {
+		e.Details = append(e.Details, Detail{"CopySourceErrorMessage", message})
+	}
+	return e
 }
 
 // Of finds the protocol error in err's chain, or the row for the error that a range answers in

@@ -133,6 +133,9 @@ var (
 	PublicAccessNotPermitted   = Row{409, "PublicAccessNotPermitted", "Public access is not permitted on this storage account."}
 	ConditionsNotSupported     = Row{400, "ConditionHeadersNotSupported", "Condition headers are not supported."}
 
+	// CannotVerifyCopySource has the status of a source that was not reached: see CopySourceRefused.
+	CannotVerifyCopySource = Row{500, "CannotVerifyCopySource", "Could not verify the copy source within the specified time. Examine the HTTP status code and message for more information about the failure."}
+
 	// Queue service.
 	QueueAlreadyExists = Row{409, "QueueAlreadyExists", "The specified queue already exists."}
 	QueueBeingDeleted  = Row{409, "QueueBeingDeleted", "The specified queue is being deleted."}
