@@ -294,6 +294,7 @@ var unreached = map[string]string{
 	"BlockCountExceedsLimit":    "100,000 staged blocks: services/blobs",
 	"AppendedBlocksExceedLimit": "50,000 appends: services/blobs",
 	"BatchEffectTooLarge":       "100 merges into entities of 1 MB: services/tables",
+	"CannotVerifyCopySource":    "another server that is not reached: TestOutsideSources",
 	"LeaseLost":                 "a lease that has run out, after 15 s at least: services/lease",
 	"MessageNotFound":           "needs a receipt of the queue: TestLife in api/queues",
 	"PopReceiptMismatch":        "needs a receipt of another message: TestRefusalsOfMessages in api/queues",

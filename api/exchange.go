@@ -48,14 +48,17 @@ type exchange struct {
 }
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {
-	start := s.o.Clock.Now()
 	r, release := staying(r)
 	defer release()
 	addr, scheme, passed := routing.Client(r, peer, s.o.HopSecret)
-	x := &exchange{
-		Server: s, gate: g, w: w, r: r, service: service, passed: passed, op: operation.Unknown,
-		req: &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()},
-	}
+	s.take(w, &protocol.Request{HTTP: r, ClientAddr: addr, Scheme: scheme, ID: s.o.IDs.Next()}, service, passed, g)
+}
+
+// take answers a request of which is known where it came from.
+func (s *Server) take(w *echo.Response, req *protocol.Request, service geo.Service, passed bool, g *gate) {
+	start, r := s.o.Clock.Now(), req.HTTP
+	x := &exchange{Server: s, gate: g, w: w, r: r, service: service, passed: passed, op: operation.Unknown, req: req}
+	x.req.Sources = x
 	x.watches = protocol.WatchSender(w, r)
 	w.Before(func() {
 		protocol.BeforeAnswer(w, r)
@@ -228,11 +231,6 @@ func (x *exchange) common() {
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
 }
 
-// errCopyIncomplete refuses reads of a secondary whose copy is being made (protocol/service.md 11): what it has of a
-// partition may be a part.
-var errCopyIncomplete = storageerr.ServerBusy.Saying(
-	"The secondary is being filled with a copy of the account, and cannot be read before that is complete.")
-
 // here serves a request of an account that this location has, within ctx. badTimeout is
 // the error of its timeout parameter.
 func (x *exchange) here(ctx context.Context, badTimeout error) error {
@@ -252,13 +250,9 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 		x.op = opWriteOnSecondary
 		return storageerr.WriteOnSecondary
 	}
-	if target.Secondary && !account.Redundancy.Readable() {
+	if err := x.unreadable(); err != nil {
 		x.op = opNoSecondary
-		return storageerr.ReadsDisabled
-	}
-	if target.Secondary && account.Partial() && x.asked.Secondary != operation.Only {
-		x.op = opNoSecondary
-		return errCopyIncomplete
+		return err
 	}
 	if badTimeout != nil {
 		return badTimeout
@@ -280,15 +274,9 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 		x.op = opNoLeader
 		return err
 	}
-	if target.Secondary && x.o.Whole != nil && x.asked.Secondary != operation.Only {
-		whole, err := x.o.Whole(ctx, account, x.service)
-		if err == nil && !whole {
-			err = errCopyIncomplete
-		}
-		if err != nil {
-			x.op = opNoSecondary
-			return err
-		}
+	if err := x.incomplete(ctx); err != nil {
+		x.op = opNoSecondary
+		return err
 	}
 	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect == operation.Reads {
 		x.w.Before(x.markStale)

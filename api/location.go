@@ -1,10 +1,43 @@
 package api
 
 import (
+	"context"
+
 	"antipode/api/operation"
 	"antipode/api/routing"
 	"antipode/geo"
+	"antipode/services/storageerr"
 )
+
+// errCopyIncomplete refuses reads of a secondary whose copy is being made (protocol/service.md 11): what it has of a
+// partition may be a part.
+var errCopyIncomplete = storageerr.ServerBusy.Saying(
+	"The secondary is being filled with a copy of the account, and cannot be read before that is complete.")
+
+// unreadable is why the record of the account does not let its secondary be read.
+func (x *exchange) unreadable() error {
+	a := x.req.Account
+	switch {
+	case !x.req.Secondary:
+	case !a.Redundancy.Readable():
+		return storageerr.ReadsDisabled
+	case a.Partial() && x.asked.Secondary != operation.Only:
+		return errCopyIncomplete
+	}
+	return nil
+}
+
+// incomplete is why the secondary cannot be read although the record of the account says that it is whole.
+func (x *exchange) incomplete(ctx context.Context) error {
+	if !x.req.Secondary || x.o.Whole == nil || x.asked.Secondary == operation.Only {
+		return nil
+	}
+	whole, err := x.o.Whole(ctx, x.req.Account, x.service)
+	if err == nil && !whole {
+		err = errCopyIncomplete
+	}
+	return err
+}
 
 // forward has another location answer the request. It returns routing.ErrMoved for a read that this location does not have
 // either: the account has been moved, perhaps to here.

@@ -20,6 +20,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/hosts"
+	"antipode/internal/outbound"
 	"antipode/services/catalog"
 	"antipode/stamp/route"
 )
@@ -84,6 +85,8 @@ type Options struct {
 	Leaderless func(geo.RangeID) bool
 	// Clone finds the clone of an account at this location. Nil means that there are none.
 	Clone Clones
+	// Outside reads blobs to copy from servers that are none of this deployment. Nil means that none is permitted.
+	Outside *outbound.Client
 	// Leaving reports whether this front end is going to stop: each answer then ends its connection, and says so to
 	// other front ends. Nil means that it is not.
 	Leaving func() bool
@@ -109,6 +112,8 @@ type Server struct {
 	gateway  *routing.Gateway
 	// clients bounds the requests of a clone's front end, which has no listener.
 	clients *gate
+	// sources bounds the reads of this front end for copies.
+	sources *gate
 	hosts   hosts.Hosts
 }
 
@@ -137,7 +142,7 @@ func NewServer(o Options) *Server {
 		o: o, verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow},
 		leaders: routing.Leaders{Location: o.Location, Leader: o.Leader, Leaderless: o.Leaderless, Forward: o.Forward},
 		gateway: routing.NewGateway(o.Locations, o.Epochs, o.Local, o.Forward, o.Gateway), clients: newGate(o.RequestsMax),
-		hosts: hosts.New("", names...).WithAnyAddress(),
+		sources: newGate(o.RequestsMax), hosts: hosts.New("", names...).WithAnyAddress(),
 	}
 }
 

@@ -44,9 +44,15 @@ func Client(r *http.Request, peer bool, secret string) (addr netip.AddrPort, sch
 	}
 	addr, _ = netip.ParseAddrPort(r.RemoteAddr) // It has this form on every socket.
 	addr = netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
+	Inside(h, addr, scheme)
+	return addr, scheme, proven
+}
+
+// Inside writes into the header of a request that this process makes by itself who it is for, in place of what the header
+// has: see Client.
+func Inside(h http.Header, addr netip.AddrPort, scheme string) {
 	h.Set(clientAddrHeader, addr.String())
 	h.Set(clientProtoHeader, scheme)
-	return addr, scheme, proven
 }
 
 // ofGateways are the headers of a request that only a gateway sends.

@@ -59,6 +59,12 @@ func split(host string) (name string, addr netip.Addr, isAddr bool) {
 	return strings.ToLower(strings.TrimSuffix(host, ".")), netip.Addr{}, false
 }
 
+// Named reports whether a host, with or without a port, is a name or an address that was configured, or localhost.
+func (h Hosts) Named(host string) bool {
+	name, addr, isAddr := split(host)
+	return isAddr && h.addresses[addr] || !isAddr && h.names[name]
+}
+
 // Allow reports whether the Host of a request addresses the port.
 func (h Hosts) Allow(r *http.Request) bool {
 	name, addr, isAddr := split(r.Host)

@@ -46,4 +46,10 @@ func TestHosts(t *testing.T) {
 	}
 	require.False(t, allowed(New("0.0.0.0:10080"), "0.0.0.0:10080", "10.0.0.5:10080"))
 	require.False(t, allowed(New(":10080"), "", "10.0.0.5:10080"))
+	for _, host := range []string{"localhost:1", "admin.example", "ADMIN.example.:99", "198.51.100.7:10080", "[2001:db8::7]"} {
+		require.True(t, h.WithAnyAddress().Named(host), host)
+	}
+	for _, host := range []string{"", "127.0.0.1", "[::1]:1", "203.0.113.9", "0.0.0.0", "evil.example", "198.51.100.8"} {
+		require.False(t, h.WithAnyAddress().Named(host), "%s is allowed at most", host)
+	}
 }

@@ -1,0 +1,221 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"antipode/internal/clock"
+)
+
+// Errors of a Client besides those of the way to the server.
+var (
+	// ErrNotListed refuses a server that the list does not have.
+	ErrNotListed = errors.New("the server is not listed")
+	// ErrAddress refuses the addresses of a listed server.
+	ErrAddress = errors.New("the server has no address that may be connected to")
+	// ErrRedirect refuses an answer that names another place.
+	ErrRedirect = errors.New("the server answers with a redirect, which is not followed")
+	// ErrBusy refuses a request beyond the number of those under way.
+	ErrBusy = errors.New("as many requests as there may be are under way")
+)
+
+const (
+	// firstByteMax bounds the time from the request to the header of its answer: look-up and connection included.
+	firstByteMax = 30 * time.Second
+	// dialMax bounds a connection to one address.
+	dialMax = 10 * time.Second
+	// requestsMax bounds the requests under way, connectionsMax those of them to one server.
+	requestsMax    = 256
+	connectionsMax = 64
+	// headerBytesMax bounds the header of an answer.
+	headerBytesMax = 64 << 10
+	// bytesPerSecond is what an answer must bring, and stallMax how far it may fall behind that.
+	bytesPerSecond = 16 << 10
+	stallMax       = 30 * time.Second
+)
+
+// Options configures a Client. The zero value is valid: it permits nothing.
+type Options struct {
+	List List
+	// Lookup finds the addresses of a name. Nil means the machine's resolver.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	// FirstByteMax and StallMax replace the bounds of the time to the header of an answer, and of how far its body may fall
+	// behind. Zero means 30 s each.
+	FirstByteMax, StallMax time.Duration
+}
+
+// Client reads from the servers of its list. It may be used concurrently.
+type Client struct {
+	o         Options
+	transport *http.Transport
+	// underWay has an element for each request.
+	underWay chan struct{}
+	// own returns the addresses of this machine.
+	own func() ([]netip.Addr, error)
+}
+
+// NewClient returns a client. Close must follow.
+func NewClient(o Options) *Client {
+	if o.Lookup == nil {
+		o.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		}
+	}
+	if o.FirstByteMax == 0 {
+		o.FirstByteMax = firstByteMax
+	}
+	if o.StallMax == 0 {
+		o.StallMax = stallMax
+	}
+	c := &Client{o: o, underWay: make(chan struct{}, requestsMax), own: ownAddresses}
+	c.transport = &http.Transport{
+		DialContext: c.dial, DisableCompression: true, MaxResponseHeaderBytes: headerBytesMax, TLSHandshakeTimeout: dialMax,
+		MaxConnsPerHost: connectionsMax, MaxIdleConnsPerHost: connectionsMax / 4, MaxIdleConns: connectionsMax, IdleConnTimeout: time.Minute,
+	}
+	return c
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Permits reports whether the list has the server of a URL.
+func (c *Client) Permits(u *url.URL) bool { return c.o.List.Permits(u) }
+
+// Do sends a GET or a HEAD of a URL, and nothing but the header that it takes. An error is one of those above, that of ctx, or
+// of the way to the server; an answer is no redirect. Its body fails with os.ErrDeadlineExceeded where the server sends too
+// slowly, and must be closed.
+func (c *Client) Do(ctx context.Context, method string, u *url.URL, header http.Header) (*http.Response, error) {
+	switch {
+	case !c.Permits(u):
+		return nil, ErrNotListed
+	case method != http.MethodGet && method != http.MethodHead:
+		return nil, fmt.Errorf("method %s reads nothing", method)
+	}
+	select {
+	case c.underWay <- struct{}{}:
+	default:
+		return nil, ErrBusy
+	}
+	within, cancel := context.WithCancelCause(ctx)
+	b := &body{cancel: cancel, done: func() { <-c.underWay }, stallMax: c.o.StallMax, allowance: c.o.StallMax}
+	late := time.AfterFunc(c.o.FirstByteMax, b.tooSlow)
+	header = header.Clone()
+	header["User-Agent"] = []string{"Antipode"}
+	resp, err := c.transport.RoundTrip((&http.Request{
+		Method: method, URL: u, Header: header, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(within))
+	if !late.Stop() && err == nil {
+		_ = resp.Body.Close()
+		err = os.ErrDeadlineExceeded
+	}
+	if err == nil && resp.StatusCode/100 == 3 && resp.StatusCode != http.StatusNotModified {
+		_ = resp.Body.Close()
+		err = ErrRedirect
+	}
+	if err != nil {
+		_ = b.end()
+		return nil, c.failed(ctx, within, err)
+	}
+	b.ReadCloser, resp.Body = resp.Body, b
+	return resp, nil
+}
+
+// failed is the error of a request that brought no answer.
+func (c *Client) failed(ctx, within context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(context.Cause(within), os.ErrDeadlineExceeded):
+		return os.ErrDeadlineExceeded
+	}
+	return err
+}
+
+// dial connects to a server of the list. The addresses are looked up with each connection, and one that was looked at is
+// what is connected to: between a look and a second look-up the answer could change.
+func (c *Client) dial(ctx context.Context, network, at string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(at)
+	if err != nil {
+		return nil, err
+	}
+	p, listed := c.o.List.of(host, port)
+	if !listed {
+		return nil, ErrNotListed
+	}
+	addrs, err := c.addresses(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	own, err := c.own()
+	if err != nil {
+		return nil, err
+	}
+	err = ErrAddress
+	for _, a := range addrs {
+		if !p.permits(a, own) {
+			continue
+		}
+		d := net.Dialer{Timeout: dialMax}
+		conn, failed := d.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+		if failed == nil {
+			return conn, nil
+		}
+		err = failed
+	}
+	return nil, err
+}
+
+func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	return c.o.Lookup(ctx, host)
+}
+
+// body is the body of an answer. A server must keep up bytesPerSecond and may fall stallMax behind. Only the time in which it
+// is read counts.
+type body struct {
+	io.ReadCloser
+	cancel   context.CancelCauseFunc
+	done     func()
+	once     sync.Once
+	stallMax time.Duration
+	// allowance is how long the next byte may take.
+	allowance time.Duration
+}
+
+// tooSlow ends the request.
+func (b *body) tooSlow() { b.cancel(os.ErrDeadlineExceeded) }
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	begun := clock.System{}.Mono()
+	late := time.AfterFunc(b.allowance, b.tooSlow)
+	n, err := b.ReadCloser.Read(p)
+	if !late.Stop() && err != nil && !errors.Is(err, io.EOF) {
+		err = os.ErrDeadlineExceeded
+	}
+	b.allowance = min(b.stallMax, b.allowance-(clock.System{}.Mono()-begun)+time.Duration(n)*time.Second/bytesPerSecond)
+	return n, err
+}
+
+// Close ends the request.
+func (b *body) Close() error { return errors.Join(b.ReadCloser.Close(), b.end()) }
+
+// end gives back what the request counts for.
+func (b *body) end() error {
+	b.once.Do(func() {
+		b.cancel(nil)
+		b.done()
+	})
+	return nil
+}
