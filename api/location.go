@@ -27,7 +27,7 @@ func (x *exchange) unreadable() error {
 	return nil
 }
 
-// incomplete is why the secondary cannot be read although the record of the account says that it is whole.
+// incomplete is why the secondary cannot be read where the record of the account has it as whole.
 func (x *exchange) incomplete(ctx context.Context) error {
 	if !x.req.Secondary || x.o.Whole == nil || x.asked.Secondary == operation.Only {
 		return nil

@@ -37,6 +37,9 @@ const (
 const Challenge = "Bearer authorization_uri=https://login.antipode.invalid/common/oauth2/authorize " +
 	"resource_id=https://storage.azure.com"
 
+// version20250705 is the first one whose answers have the source of a copy in their header (protocol/blob.md 2.4).
+const version20250705 Version = "2025-07-05"
+
 const (
 	contentTypeXML  = "application/xml"
 	contentTypeJSON = "application/json;odata=minimalmetadata;streaming=true;charset=utf-8"
@@ -94,6 +97,16 @@ func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, request
 	}
 	if e.Status == http.StatusUnauthorized && h["Www-Authenticate"] == nil {
 		h["Www-Authenticate"] = []string{Challenge}
+	}
+	if e.Code == storageerr.CannotVerifyCopySource.Code && Version(h.Get(HeaderVersion)) >= version20250705 {
+		for _, d := range e.Details {
+			switch d.Name {
+			case "CopySourceStatusCode":
+				h["X-Ms-Copy-Source-Status-Code"] = []string{d.Value}
+			case "CopySourceErrorCode":
+				h["X-Ms-Copy-Source-Error-Code"] = []string{d.Value}
+			}
+		}
 	}
 	if r.Method == http.MethodHead || e.Status == http.StatusNotModified {
 		w.WriteHeader(e.Status)

@@ -15,6 +15,37 @@ import (
 
 var errorTime = time.Date(2026, 2, 3, 16, 46, 54, 604068500, time.UTC)
 
+// A copy shows what its source answered, from 2025-07-05 on in the header too; no other error has such a header.
+func TestErrorOfCopySource(t *testing.T) {
+	refused := storageerr.CopySourceRefused(404, "BlobNotFound", "The specified blob does not exist.")
+	for _, c := range []struct {
+		version Version
+		err     error
+		status  string
+		code    string
+	}{
+		{"2025-07-05", refused, "404", "BlobNotFound"},
+		{Newest, storageerr.CopySourceRefused(500, "", ""), "500", ""},
+		{"2025-05-05", refused, "", ""},
+		{Newest, storageerr.BlobNotFound.With("CopySourceStatusCode", "404"), "", ""},
+	} {
+		w := httptest.NewRecorder()
+		w.Header().Set(HeaderVersion, string(c.version))
+		WriteError(w, httptest.NewRequest("PUT", "/", nil), BodyXML, "id-1", errorTime, c.err)
+		if got := w.Header().Get("x-ms-copy-source-status-code"); got != c.status {
+			t.Errorf("%s %v: status %q", c.version, c.err, got)
+		}
+		if got := w.Header().Get("x-ms-copy-source-error-code"); got != c.code {
+			t.Errorf("%s %v: code %q", c.version, c.err, got)
+		}
+		const elements = "<CopySourceStatusCode>404</CopySourceStatusCode><CopySourceErrorCode>BlobNotFound</CopySourceErrorCode>" +
+			"<CopySourceErrorMessage>The specified blob does not exist.</CopySourceErrorMessage></Error>"
+		if c.code != "" && !strings.HasSuffix(w.Body.String(), elements) {
+			t.Errorf("body %s", w.Body)
+		}
+	}
+}
+
 // Each format has the published body, with headers to match.
 func TestWriteErrorBodies(t *testing.T) {
 	tests := []struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -59,8 +60,9 @@ type Client struct {
 	transport *http.Transport
 	// underWay has an element for each request.
 	underWay chan struct{}
-	// own returns the addresses of this machine.
-	own func() ([]netip.Addr, error)
+	// own returns the addresses of this machine, and connect connects to an address: for tests.
+	own     func() ([]netip.Addr, error)
+	connect func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // NewClient returns a client. Close must follow.
@@ -76,7 +78,7 @@ func NewClient(o Options) *Client {
 	if o.StallMax == 0 {
 		o.StallMax = stallMax
 	}
-	c := &Client{o: o, underWay: make(chan struct{}, requestsMax), own: ownAddresses}
+	c := &Client{o: o, underWay: make(chan struct{}, requestsMax), own: ownAddresses, connect: (&net.Dialer{Timeout: dialMax}).DialContext}
 	c.transport = &http.Transport{
 		DialContext: c.dial, DisableCompression: true, MaxResponseHeaderBytes: headerBytesMax, TLSHandshakeTimeout: dialMax,
 		MaxConnsPerHost: connectionsMax, MaxIdleConnsPerHost: connectionsMax / 4, MaxIdleConns: connectionsMax, IdleConnTimeout: time.Minute,
@@ -108,10 +110,10 @@ func (c *Client) Do(ctx context.Context, method string, u *url.URL, header http.
 	within, cancel := context.WithCancelCause(ctx)
 	b := &body{cancel: cancel, done: func() { <-c.underWay }, stallMax: c.o.StallMax, allowance: c.o.StallMax}
 	late := time.AfterFunc(c.o.FirstByteMax, b.tooSlow)
-	header = header.Clone()
-	header["User-Agent"] = []string{"Antipode"}
+	sent := http.Header{"User-Agent": {"Antipode"}}
+	maps.Copy(sent, header)
 	resp, err := c.transport.RoundTrip((&http.Request{
-		Method: method, URL: u, Header: header, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: method, URL: u, Header: sent, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(within))
 	if !late.Stop() && err == nil {
 		_ = resp.Body.Close()
@@ -164,8 +166,7 @@ func (c *Client) dial(ctx context.Context, network, at string) (net.Conn, error)
 		if !p.permits(a, own) {
 			continue
 		}
-		d := net.Dialer{Timeout: dialMax}
-		conn, failed := d.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+		conn, failed := c.connect(ctx, network, net.JoinHostPort(a.String(), port))
 		if failed == nil {
 			return conn, nil
 		}

@@ -121,6 +121,7 @@ func TestNumbers(t *testing.T) {
 		target  = "write a span of time above zero, such as 15m"
 		budget  = "write a number of bytes from 1 to 1125899906842624, or leave it out for the default"
 		age     = "write a span of time above zero, such as 72h"
+		copies  = "write a name such as storage.example, *.storage.example for all names under it, or an address; perhaps with a port"
 		count   = "write 1, 3 or 5, and no more than the cluster has servers"
 	)
 	for _, c := range []struct{ line, field, value, want string }{
@@ -146,6 +147,19 @@ func TestNumbers(t *testing.T) {
 		{"rehydration: 361h", "rehydration", "361h", hydrate},
 		{"rehydration: -1s", "rehydration", "-1s", hydrate},
 		{"rehydration: 1", "rehydration", "1", hydrate},
+		{"copy_sources: [{host: storage.example}, {host: '*.Blob.example.:8443'}, {host: minio.internal:9000, allow_private: true}]", "", "", ""},
+		{"copy_sources: [{host: 10.0.0.7}, {host: '127.0.0.1:9000'}, {host: '2001:db8::1'}, {host: '[2001:db8::1]:9000'}]", "", "", ""},
+		{"copy_sources: [{host: 'http://storage.example'}]", "copy_sources[0].host", "http://storage.example", copies},
+		{"copy_sources: [{host: storage.example/path}]", "copy_sources[0].host", "storage.example/path", copies},
+		{"copy_sources: [{host: '*'}]", "copy_sources[0].host", "*", copies},
+		{"copy_sources: [{host: 's*.example'}]", "copy_sources[0].host", "s*.example", copies},
+		{"copy_sources: [{host: '*.10'}]", "copy_sources[0].host", "*.10", copies},
+		{"copy_sources: [{host: 'storage.example:0'}]", "copy_sources[0].host", "storage.example:0", copies},
+		{"copy_sources: [{host: 'storage.example:65536'}]", "copy_sources[0].host", "storage.example:65536", copies},
+		{"copy_sources: [{host: 0.0.0.0}]", "copy_sources[0].host", "0.0.0.0", copies},
+		{"copy_sources: [{host: '[::]:80'}]", "copy_sources[0].host", "[::]:80", copies},
+		{"copy_sources: [{host: 10.0.0.0/8}]", "copy_sources[0].host", "10.0.0.0/8", copies},
+		{"copy_sources: [{host: storage.example, allow_private: yes}]", "copy_sources[0].allow_private", "yes", "want true or false"},
 		{"rpo_target: 90s", "", "", ""},
 		{"rpo_target: 0s", "rpo_target", "0s", target},
 		{"rpo_target: -1m", "rpo_target", "-1m", target},

@@ -65,6 +65,8 @@ type Node struct {
 	// Hosts are further names by which clients may address the front end, without ports. Requests to other names are
 	// refused, but for those of zones, localhost and addresses. Those of a gateway without a certificate belong here, too.
 	Hosts []string `yaml:"hosts"`
+	// CopySources are the servers outside of the deployment from which clients may copy blobs. Default none.
+	CopySources []CopySource `yaml:"copy_sources"`
 	// Peers are the other nodes of the stamp.
 	Peers []Peer `yaml:"peers"`
 	Pair  Pair   `yaml:"pair"`

@@ -119,6 +119,7 @@ func (n Node) validate(w *walker) {
 	w.admin(n.Admin)
 	w.zones(n.Zones)
 	w.hosts("hosts", n.Hosts)
+	w.copySources(n.CopySources)
 	n.validatePeers(w)
 	n.validateDomains(w)
 	n.validatePair(w)

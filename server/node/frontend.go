@@ -7,6 +7,7 @@ import (
 	"antipode/api"
 	"antipode/api/routing"
 	"antipode/geo"
+	"antipode/internal/outbound"
 	"antipode/server/listen"
 )
 
@@ -20,6 +21,8 @@ func (n *Node) newAPI() *api.Server {
 	o.Clone = n.findClone
 	n.forward = routing.NewForwarder(c.Name, n.endpoints, n.dial).WithTLS(n.keyring.HopClientConfig(c.Location, c.Pair.Location))
 	o.Forward = n.forward
+	n.outside = outbound.NewClient(outbound.Options{List: c.Outbound()})
+	o.Outside = n.outside
 	return api.NewServer(o)
 }
 

@@ -22,6 +22,7 @@ import (
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/internal/identity"
+	"antipode/internal/outbound"
 	"antipode/metrics"
 	"antipode/replication/link"
 	"antipode/server/config"
@@ -77,6 +78,7 @@ type Node struct {
 	meters    *location.Meters
 	ids       *protocol.RequestIDs
 	forward   *routing.Forwarder
+	outside   *outbound.Client
 	api       *api.Server
 	admin     *listen.Server
 
@@ -252,6 +254,7 @@ func (n *Node) Close() error {
 	}
 	if n.forward != nil {
 		n.forward.Close()
+		n.outside.Close()
 	}
 	if n.witness != nil {
 		n.witness.HTTP.CloseIdleConnections()
