@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -45,6 +46,8 @@ type exchange struct {
 	signer  *catalog.Account
 	sas     *auth.SAS
 	refusal error
+	// marking guards w.Before while sources are looked for.
+	marking sync.Mutex
 }
 
 func (s *Server) serve(w *echo.Response, r *http.Request, service geo.Service, peer bool, g *gate) {

@@ -188,7 +188,9 @@ func (x *exchange) inside(ctx context.Context, of *protocol.Request, at sourceUR
 		return nil, refusedSource(err)
 	}
 	if y.o.UpToDate != nil && !y.req.Secondary {
+		x.marking.Lock()
 		x.w.Before(y.markStale)
+		x.marking.Unlock()
 	}
 	y.r.Header = http.Header{protocol.HeaderVersion: y.r.Header[protocol.HeaderVersion]}
 	y.req.HTTP = y.r

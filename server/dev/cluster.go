@@ -259,7 +259,8 @@ func (c *Cluster) backend() *admin.Backend {
 
 // server builds the front end of a location, or the gateway if name is empty.
 func (c *Cluster) server(name geo.Location) *api.Server {
-	o := api.Options{Locations: order(), Zones: c.o.Zones, Hosts: append([]string{c.o.Host}, c.o.Hosts...), HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Gateway: c.forwarded, Logger: c.o.Logger}
+	hosts := append([]string{c.o.Host, "127.0.0.1", "::1"}, c.o.Hosts...) // A copy at one port may name another one.
+	o := api.Options{Locations: order(), Zones: c.o.Zones, Hosts: hosts, HopSecret: c.hopSecret, Clock: c.clock, IDs: c.ids, Gateway: c.forwarded, Logger: c.o.Logger}
 	o.RequestsMax = listen.ConnsMax()
 	from := "gateway"
 	if name == "" {
