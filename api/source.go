@@ -80,7 +80,7 @@ func (x *exchange) parseSource(of *protocol.Request, uri string) (sourceURL, err
 	if path == "" {
 		path = "/"
 	}
-	if u.User != nil || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || path != at.RawPath || u.RawQuery != at.RawQuery ||
+	if u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || path != at.RawPath || u.RawQuery != at.RawQuery ||
 		!strings.HasPrefix(at.Base, strings.ToLower(u.Scheme)+"://"+u.Host+"/") {
 		return at, errNoSource
 	}
@@ -209,7 +209,7 @@ func (x *exchange) reading(ctx context.Context, of *protocol.Request, at sourceU
 	if req.Version, err = auth.Version(geo.Blob, r.Header, req.Query); err != nil {
 		return nil, refusedSource(err)
 	}
-	if y.asked = blobs.Lookup(req); at.Service != geo.Blob || y.asked.Name != "GetBlob" {
+	if y.asked = blobs.Lookup(req); y.asked.Name != "GetBlob" {
 		return nil, badSource(at)
 	}
 	return y, nil

@@ -17,6 +17,7 @@ import (
 	"antipode/api/protocol"
 	"antipode/geo"
 	"antipode/internal/clock"
+	"antipode/internal/outbound"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
@@ -212,6 +213,7 @@ func TestSourcesAreAuthorized(t *testing.T) {
 		"a user of a zone":                         {uri: "http://evil@acct.blob.zone.example/cont/b", want: "400 InvalidHeaderValue"},
 		"a backslash":                              {uri: "http://evil\\@storage.example:10000/acct/cont/b", want: "400 InvalidHeaderValue"},
 		"a fragment":                               {uri: mine + "#x", want: "400 InvalidHeaderValue"},
+		"a fragment behind a signature":            {uri: bySAS("other") + "#x", want: "400 InvalidHeaderValue"},
 		"a blank":                                  {uri: mine + " x", want: "400 InvalidHeaderValue"},
 		"a line feed":                              {uri: mine + "\nx-ms-a:b", want: "400 InvalidHeaderValue"},
 		"an escape that is none":                   {uri: mine + "%zz", want: "400 InvalidHeaderValue"},
@@ -296,7 +298,9 @@ func TestSourceIsTheReadItWouldBe(t *testing.T) {
 // A clone copies from itself alone: with its key, or by a signature. Nothing that it is asked for leaves it.
 func TestClonesCopyFromThemselves(t *testing.T) {
 	t.Parallel()
-	f := newSourceEnd(t, api.Options{})
+	f := newSourceEnd(t, api.Options{Outside: outsideOf(t, outbound.Entry{Host: "elsewhere.example"})})
+	_, _, err := f.SourceOf(copyRequest(t), "http://elsewhere.example/cont/b")
+	require.NoError(t, err, "what is refused below is there for others")
 	const at = "http://storage.example:10000/"
 	for uri, want := range map[string]string{
 		at + "acct-drill/cont/b": "",

@@ -31,6 +31,24 @@ import (
 type sourcePair struct {
 	north, south *frontEnd
 	content      []byte
+	// moves: the accounts of north are on their way to south.
+	moves *atomic.Bool
+}
+
+// movingDirectory has accounts that are on their way while moves is set.
+type movingDirectory struct {
+	directory
+	moves *atomic.Bool
+}
+
+// Resolve implements api.Directory.
+func (d movingDirectory) Resolve(
+	ctx context.Context, name geo.Account, s geo.Service, container func(*catalog.Account) string,
+) (*catalog.Account, *catalog.Found, []catalog.CORSRule, error) {
+	if d.moves.Load() {
+		return offeredDirectory{policyDirectory{d.directory}}.Resolve(ctx, name, s, container)
+	}
+	return d.directory.Resolve(ctx, name, s, container)
 }
 
 const pairSecret = "a secret of this process"
@@ -39,10 +57,10 @@ func newSourcePair(t *testing.T) *sourcePair {
 	t.Helper()
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Blob)
 	names, writer := &catalog.Containers{}, primary.New(stamp)
-	pair := &sourcePair{content: bytes.Repeat([]byte("0123456789abcdef"), 9<<20/16)}
+	pair := &sourcePair{moves: new(atomic.Bool), content: bytes.Repeat([]byte("0123456789abcdef"), 9<<20/16)}
 	accounts := directory{"acct": "north", "mine": "south"}
 	pair.north = newFrontEnd(t, api.Options{
-		Location: "north", Directory: accounts, HopSecret: pairSecret,
+		Location: "north", Directory: movingDirectory{accounts, pair.moves}, HopSecret: pairSecret,
 		Blobs: blobs.NewHandler(blobs.Options{Stamp: stamp, Writer: writer, Payload: stamp, Names: names, Logger: apitest.Quiet()}),
 	})
 	l := httptest.NewServer(pair.north.Handler(geo.Blob))
@@ -190,18 +208,21 @@ func TestSourceSendsNothingElse(t *testing.T) {
 func TestSourceReadsEnd(t *testing.T) {
 	t.Parallel()
 	const part = 64 << 10
-	left := make(chan struct{})
-	var broken atomic.Bool
+	entered, left := make(chan struct{}, 1), make(chan struct{})
+	var broken, stalls, chunked atomic.Bool
 	other := stub(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
 			if broken.Load() {
 				breakOff()
 			}
+			entered <- struct{}{}
 			<-r.Context().Done()
 			left <- struct{}{}
 			return
 		}
-		w.Header().Set("Content-Length", "1000000000")
+		if !chunked.Load() {
+			w.Header().Set("Content-Length", "1000000000")
+		}
 		for {
 			if _, err := w.Write(make([]byte, part)); err != nil {
 				left <- struct{}{}
@@ -209,6 +230,10 @@ func TestSourceReadsEnd(t *testing.T) {
 			}
 			if broken.Load() {
 				breakOff()
+			}
+			if stalls.Load() {
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
 			}
 		}
 	})
@@ -235,6 +260,19 @@ func TestSourceReadsEnd(t *testing.T) {
 		soon()
 		require.NoError(t, resp.Body.Close(), "again")
 	})
+	t.Run("closed, while nothing comes", func(t *testing.T) {
+		stalls.Store(true)
+		defer stalls.Store(false)
+		resp := begin(t.Context())
+		require.NoError(t, resp.Body.Close())
+		soon()
+	})
+	t.Run("context, and nobody reads on", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		begin(ctx)
+		cancel()
+		soon()
+	})
 	t.Run("context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		resp := begin(ctx)
@@ -246,23 +284,48 @@ func TestSourceReadsEnd(t *testing.T) {
 	})
 	t.Run("context, before an answer", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(10*time.Millisecond, cancel)
+		go func() {
+			<-entered
+			cancel()
+		}()
 		_, err := s.Do(httptest.NewRequest(http.MethodHead, "/", nil).WithContext(ctx))
 		require.ErrorIs(t, err, context.Canceled)
 		soon()
 	})
 	t.Run("broken off", func(t *testing.T) {
 		broken.Store(true)
-		resp, err := s.Do(httptest.NewRequest(http.MethodGet, "/", nil).WithContext(t.Context()))
-		require.NoError(t, err)
-		_, err = io.Copy(io.Discard, resp.Body)
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		require.NoError(t, resp.Body.Close())
-		resp, err = s.Do(httptest.NewRequest(http.MethodHead, "/", nil).WithContext(t.Context()))
+		for _, unknown := range []bool{false, true} {
+			chunked.Store(unknown)
+			resp, err := s.Do(httptest.NewRequest(http.MethodGet, "/", nil).WithContext(t.Context()))
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.NoError(t, resp.Body.Close())
+		}
+		resp, err := s.Do(httptest.NewRequest(http.MethodHead, "/", nil).WithContext(t.Context()))
 		require.NoError(t, err, "asked twice, the other location answered neither: a 500 of this one")
 		require.GreaterOrEqual(t, resp.StatusCode, 500)
 		require.NoError(t, resp.Body.Close())
 	})
+}
+
+// An account that was on its way when its source was looked for, and has come back, is read here: by the rights that the
+// client of the copy has.
+func TestSourceOfAnAccountThatStays(t *testing.T) {
+	t.Parallel()
+	p := newSourcePair(t)
+	find := func(params ...string) *protocol.Source {
+		p.moves.Store(true)
+		s, _, err := p.north.SourceOf(copyInto(t, "acct", "", "Host", host(p.north.url)), p.north.url+"/acct/cont/b?"+readSAS(t, "acct", "cont", "b", params...))
+		require.NoError(t, err)
+		require.NotNil(t, s.Do)
+		p.moves.Store(false)
+		return s
+	}
+	resp, body := askSource(t, find("sip=192.0.2.1"), http.MethodGet, "Range", "bytes=0-3")
+	require.Equal(t, http.StatusPartialContent, resp.StatusCode, string(body))
+	require.Equal(t, "0123", string(body))
+	p.north.requireCounted(t, "GetBlob 206")
 }
 
 // A source whose range another node of the location leads is read by that.
