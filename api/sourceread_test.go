@@ -263,8 +263,9 @@ func TestSourceReadsEnd(t *testing.T) {
 	t.Run("closed, while nothing comes", func(t *testing.T) {
 		stalls.Store(true)
 		defer stalls.Store(false)
-		resp := begin(t.Context())
+		resp, began := begin(t.Context()), clock.System{}.Now()
 		require.NoError(t, resp.Body.Close())
+		require.Less(t, clock.System{}.Now().Sub(began), 20*time.Second, "the hop by itself takes longer")
 		soon()
 	})
 	t.Run("context, and nobody reads on", func(t *testing.T) {

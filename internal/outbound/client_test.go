@@ -199,8 +199,8 @@ func TestOnlyTheRequestGoesOut(t *testing.T) {
 // client that leaves ends it; and there are so many at once at most. Each gives back what it counts for.
 func TestSlowServers(t *testing.T) {
 	t.Parallel()
-	const limit = 50 * time.Millisecond
-	c, w := newClient(t, Options{FirstByteMax: 20 * limit, StallMax: limit}, func(w http.ResponseWriter, r *http.Request) {
+	const limit = 500 * time.Millisecond // On a busy machine no pause of a few bytes is as long.
+	c, w := newClient(t, Options{FirstByteMax: 2 * limit, StallMax: limit}, func(w http.ResponseWriter, r *http.Request) {
 		flush := func() { _ = http.NewResponseController(w).Flush() }
 		switch r.URL.Path {
 		case "/silent":
@@ -210,11 +210,11 @@ func TestSlowServers(t *testing.T) {
 			flush()
 			<-r.Context().Done()
 		case "/drips":
-			for r.Context().Err() == nil {
+			for i := 0; i < 600 && r.Context().Err() == nil; i++ {
 				_, _ = io.WriteString(w, "x")
 				flush()
 				select {
-				case <-time.After(limit / 10):
+				case <-time.After(limit / 50):
 				case <-r.Context().Done():
 				}
 			}
