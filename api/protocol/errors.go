@@ -77,7 +77,7 @@ func BodyError(err error) error {
 // nothing of its text. Now is printed in the body.
 //
 // Headers that describe a body the handler meant to send are removed; ETag and
-// Last-Modified stay for a 304. HEAD and 304 have no body. ServerBusy gets
+// Last-Modified stay for a 304. HEAD and 304 have no body. A 503 gets
 // Retry-After: 1 and 401 gets Challenge unless the caller has set others; a
 // caller's JSON Content-Type is kept, for its metadata level.
 func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, requestID string, now time.Time, err error) {
@@ -92,7 +92,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, kind BodyFormat, request
 	}
 	h[headerErrorCode] = []string{e.Code}
 	h[headerRequestID] = []string{requestID}
-	if e.Code == storageerr.ServerBusy.Code && h["Retry-After"] == nil {
+	if e.Status == http.StatusServiceUnavailable && h["Retry-After"] == nil {
 		h["Retry-After"] = []string{"1"}
 	}
 	if e.Status == http.StatusUnauthorized && h["Www-Authenticate"] == nil {

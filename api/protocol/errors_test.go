@@ -17,6 +17,11 @@ var errorTime = time.Date(2026, 2, 3, 16, 46, 54, 604068500, time.UTC)
 
 // A copy shows what its source answered, from 2025-07-05 on in the header too; no other error has such a header.
 func TestErrorOfCopySource(t *testing.T) {
+	w := httptest.NewRecorder()
+	WriteError(w, httptest.NewRequest("PUT", "/", nil), BodyXML, "id-1", errorTime, storageerr.CopySourceRefused(503, "ServerBusy", ""))
+	if w.Code != 503 || w.Header().Get("Retry-After") != "1" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
 	refused := storageerr.CopySourceRefused(404, "BlobNotFound", "The specified blob does not exist.")
 	for _, c := range []struct {
 		version Version
