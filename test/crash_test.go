@@ -65,7 +65,7 @@ func TestCrash(t *testing.T) {
 	watch.stop(t)
 	done := l.Done()
 	t.Logf("in all: %v", done)
-	for _, kind := range load.Kinds() {
+	for _, kind := range l.Kinds() {
 		require.Positive(t, done[kind], "no %s", kind)
 	}
 }

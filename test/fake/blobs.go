@@ -22,7 +22,7 @@ type block struct {
 
 // readBlobs answers a blob, its block list or a page of a listing.
 func (s *Store) readBlobs(w http.ResponseWriter, path string, q url.Values, secondary bool) {
-	v := s.at(secondary)[path]
+	v := s.snapshotAt(path, q.Get("snapshot"), secondary)
 	uncommitted := s.uncommitted[path]
 	switch q.Get("comp") {
 	case "list":
@@ -82,12 +82,17 @@ func (s *Store) list(w http.ResponseWriter, container string, q url.Values, seco
 	prefix, delimiter := q.Get("prefix"), q.Get("delimiter")
 	var out strings.Builder
 	entries, blobs, last, next := 0, 0, "", ""
-	for _, path := range slices.Sorted(maps.Keys(m)) {
+	snapshots := strings.Contains(q.Get("include"), "snapshots") && !s.Faults.HideSnapshots
+	for _, path := range slices.SortedFunc(maps.Keys(m), inListing) {
 		name, ours := strings.CutPrefix(path, container+"/")
-		if !ours || !strings.HasPrefix(name, prefix) {
+		name, snapshot, taken := strings.Cut(name, snapshotMark)
+		if !ours || !strings.HasPrefix(name, prefix) || taken && !snapshots {
 			continue
 		}
 		entry := name
+		if snapshots {
+			entry = listingKey(path)
+		}
 		head, _, folder := strings.Cut(name[len(prefix):], delimiter)
 		if folder = folder && delimiter != ""; folder {
 			entry = prefix + head + delimiter
@@ -107,8 +112,8 @@ func (s *Store) list(w http.ResponseWriter, container string, q url.Values, seco
 			continue
 		}
 		v := m[path]
-		fmt.Fprintf(&out, "<Blob><Name>%s</Name><Properties><Etag>%s</Etag><Content-Length>%d</Content-Length></Properties><Metadata>",
-			name, strings.Trim(s.tag(v, secondary), `"`), len(v.blob))
+		fmt.Fprintf(&out, "<Blob><Name>%s</Name><Snapshot>%s</Snapshot><Properties><Etag>%s</Etag><Content-Length>%d</Content-Length></Properties><Metadata>",
+			name, snapshot, strings.Trim(s.tag(v, secondary), `"`), len(v.blob))
 		for k, value := range v.metadata {
 			fmt.Fprintf(&out, "<%s>%s</%s>", k, value, k)
 		}
@@ -129,6 +134,12 @@ func (s *Store) writeBlob(w http.ResponseWriter, r *http.Request, path, comp str
 	old := s.primary[path]
 	match := r.Header.Get("If-Match")
 	switch {
+	case comp == "appendblock":
+		s.append(w, r, path, body)
+		return
+	case comp == "snapshot" || r.URL.Query().Has("snapshot"):
+		s.writeSnapshot(w, r, path)
+		return
 	case s.Faults.IgnoreConditions:
 	case old != nil && r.Header.Get("If-None-Match") == "*":
 		fail(w, storageerr.BlobAlreadyExists)
@@ -143,7 +154,10 @@ func (s *Store) writeBlob(w http.ResponseWriter, r *http.Request, path, comp str
 	}
 	c := write{path: path}
 	if r.Method != http.MethodDelete {
-		c.v = &value{blob: body, metadata: map[string]string{}, etag: wire.BlobETag(s.tick())}
+		c.v = &value{blob: body, metadata: map[string]string{}, etag: wire.BlobETag(s.tick()), before: old}
+		if r.Header.Get("x-ms-blob-type") == "AppendBlob" {
+			c.v.appended = []int{}
+		}
 		for name, values := range r.Header {
 			if name, found := strings.CutPrefix(name, "X-Ms-Meta-"); found {
 				c.v.metadata[strings.ToLower(name)] = values[0]
@@ -164,9 +178,11 @@ func (s *Store) writeBlob(w http.ResponseWriter, r *http.Request, path, comp str
 	}
 	if c.v == nil {
 		s.tick()
-	} else {
-		w.Header().Set("ETag", c.v.etag)
+		s.commit(append(s.snapshotsOf(path), c)...)
+		w.WriteHeader(http.StatusAccepted)
+		return
 	}
+	w.Header().Set("ETag", c.v.etag)
 	s.commit(c)
 	w.WriteHeader(http.StatusCreated)
 }

@@ -43,6 +43,19 @@ type Faults struct {
 	ListDeleted bool
 	// IgnoreConditions writes whatever the condition.
 	IgnoreConditions bool
+	// WrongOffset answers where an append ended in place of where it began, WrongCount one block too few, AppendTwice appends
+	// some records twice, and SwapAppends some before the one that was the last.
+	WrongOffset, WrongCount, AppendTwice, SwapAppends bool
+	// IgnorePositions appends wherever the blob ends.
+	IgnorePositions bool
+	// AppendsLost leaves some appends out at the secondary.
+	AppendsLost bool
+	// SharedSnapshots shows the content of the blob as it is now in snapshots, and EarlySnapshots as it was before.
+	SharedSnapshots, EarlySnapshots bool
+	// KeepSnapshots answers that snapshots are deleted, and keeps them.
+	KeepSnapshots bool
+	// HideSnapshots lists no snapshots.
+	HideSnapshots bool
 }
 
 // value is one object: an entity's properties, or a blob's bytes with its metadata
@@ -53,6 +66,10 @@ type value struct {
 	metadata map[string]string
 	blocks   []block
 	etag     string
+	// appended has the lengths of the blocks of an append blob, nil for other blobs.
+	appended []int
+	// before is the value that this one replaced.
+	before *value
 }
 
 // write is a value for one path; nil is a delete.
@@ -158,6 +175,9 @@ func (s *Store) ship() {
 		}
 		if s.Faults.SplitTransactions && s.shipped%3 == 0 && len(writes) > 1 {
 			writes = writes[:len(writes)/2]
+		}
+		if s.Faults.AppendsLost {
+			writes = s.withoutAppends(writes)
 		}
 		if s.Faults.Tear && s.shipped%5 == 0 {
 			writes = s.torn(writes)

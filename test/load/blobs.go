@@ -114,7 +114,16 @@ func (c *client) sendBlob(ctx context.Context, op operation) (rest.Answer, error
 // readBlob reads a blob and compares every byte with what its metadata claims; of a
 // blob in blocks also the block list.
 func readBlob(ctx context.Context, c *rest.Client, key string) (oracle.Read, error) {
-	a, err := c.GetBlob(ctx, container, key)
+	r, err := readContent(ctx, c, key, "")
+	if err == nil && r.Present && inBlocks(key) {
+		err = checkBlockList(ctx, c, key, r)
+	}
+	return r, err
+}
+
+// readContent reads a blob, or the snapshot of it with an id, and compares every byte with what its metadata claims.
+func readContent(ctx context.Context, c *rest.Client, key, snapshot string) (oracle.Read, error) {
+	a, err := c.GetSnapshot(ctx, container, key, snapshot)
 	if notThere(a, err) {
 		return oracle.Read{}, nil
 	}
@@ -127,10 +136,7 @@ func readBlob(ctx context.Context, c *rest.Client, key string) (oracle.Read, err
 		return r, err
 	}
 	if !bytes.Equal(a.Body, blobBytes(key, r.State)) {
-		return r, fmt.Errorf("%w: blob %s of %d bytes claims %v", errTorn, key, len(a.Body), r.State)
-	}
-	if inBlocks(key) {
-		return r, checkBlockList(ctx, c, key, r)
+		return r, fmt.Errorf("%w: blob %s %s of %d bytes claims %v", errTorn, key, snapshot, len(a.Body), r.State)
 	}
 	return r, nil
 }

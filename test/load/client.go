@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"antipode/geo"
-	"antipode/services/storageerr"
 	"antipode/test/oracle"
 	"antipode/test/rest"
 )
@@ -84,6 +83,8 @@ func (c *client) run(ctx context.Context) error {
 func (c *client) chooseKey() string {
 	n := c.rng.IntN(100)
 	switch {
+	case c.id < c.opts.Taken && c.rng.IntN(2) == 0:
+		return c.chooseTaken()
 	case n < 4 && c.id < c.opts.BigClients:
 		return fmt.Sprintf("%c/c%02d", kindBig, c.id)
 	case n < 9 && c.id < c.opts.BigClients:
@@ -155,7 +156,7 @@ func (c *client) write(ctx context.Context, op operation) (took bool, err error)
 		return false, fmt.Errorf("%v: %w", op, err)
 	case op.doomed:
 		return c.refused(op, a, err)
-	case errors.Is(err, errUntouched), err != nil && rest.NeverSent(err), err == nil && a.Status == http.StatusServiceUnavailable && a.Code == storageerr.ServerBusy.Code:
+	case errors.Is(err, errUntouched), err != nil && rest.NeverSent(err), isBusy(a, err):
 		c.Oracle.Refused(op.key, op.v)
 		return false, nil
 	case err != nil || a.Status >= http.StatusInternalServerError:
@@ -203,7 +204,7 @@ func (op operation) kind() Kind {
 	}
 	return map[byte]Kind{
 		kindEntity: Entities, kindGroup: Transactions, kindSmall: SmallBlobs, kindBig: BigBlobs,
-		kindBlocks: BlockLists, kindBigBlocks: BigBlockLists,
+		kindBlocks: BlockLists, kindBigBlocks: BigBlockLists, kindTaken: SmallBlobs, kindTakenList: BlockLists,
 	}[op.key[0]]
 }
 
@@ -213,6 +214,8 @@ func (c *client) send(ctx context.Context, op operation) (rest.Answer, error) {
 		return c.sendEntity(ctx, op)
 	case op.key[0] == kindGroup:
 		return c.sendGroup(ctx, op)
+	case op.verb == remove && isTaken(op.key):
+		return c.removeTaken(ctx, op.key)
 	case op.verb == remove:
 		return c.Primary.DeleteBlob(ctx, container, op.key)
 	case inBlocks(op.key):

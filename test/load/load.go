@@ -48,6 +48,10 @@ type Options struct {
 	// BigWritesMax bounds the writes of those in one Run: each costs six times its
 	// size on disk. Zero means 24.
 	BigWritesMax int
+	// Logs is the number of append blobs that clients append to at a time, three to each. Zero means none.
+	Logs int
+	// Taken is the number of clients that also own blobs of which snapshots are taken. Zero means none.
+	Taken int
 	// Pause is how long a client waits after each write. Zero means that it writes at once.
 	Pause time.Duration
 	// OnWrite is called after each write, from any goroutine, with how long it took and how it ended;
@@ -82,11 +86,21 @@ type Load struct {
 	opts               Options
 	clients            []*client
 	lister             *lister
-	bigLeft            atomic.Int64
+	slots              []*slot
+	taken              []*takenOf
+	snapshots          *oracle.Snapshots
+	// beside run beside clients and lister.
+	beside  []runner
+	bigLeft atomic.Int64
 
 	mu sync.Mutex
 	// done counts what was checked to have gone as it must, by kind.
 	done map[Kind]int
+}
+
+// runner is what runs until its context ends.
+type runner interface {
+	run(ctx context.Context) error
 }
 
 // Kind is what a test may want to know to have been played.
@@ -107,14 +121,30 @@ const (
 	Refused   Kind = "conditions refused"
 	BlobLists Kind = "listings of blobs"
 	Queries   Kind = "queries"
+
+	// With Options.Logs.
+	Appends  Kind = "appends"
+	LogReads Kind = "reads of append blobs"
+	// With Options.Taken.
+	SnapshotsTaken   Kind = "snapshots"
+	SnapshotsRead    Kind = "reads of snapshots"
+	SnapshotsDeleted Kind = "deletions of snapshots"
+	SnapshotLists    Kind = "listings with snapshots"
 )
 
-// Kinds returns every kind.
-func Kinds() []Kind {
-	return []Kind{
+// Kinds returns every kind that is played with the options of l.
+func (l *Load) Kinds() []Kind {
+	all := []Kind{
 		Entities, Transactions, SmallBlobs, BigBlobs, Metadata, BlockLists, BigBlockLists, Resumed,
 		Refused, BlobLists, Queries,
 	}
+	if l.opts.Logs > 0 {
+		all = append(all, Appends, LogReads)
+	}
+	if l.opts.Taken > 0 {
+		all = append(all, SnapshotsTaken, SnapshotsRead, SnapshotsDeleted, SnapshotLists)
+	}
+	return all
 }
 
 // Done returns how often each kind was played: a test that wrote no big blob has not
@@ -142,15 +172,36 @@ func New(primary, secondary *rest.Client, opts Options) *Load {
 		l.clients = append(l.clients, &client{Load: l, id: i, rng: random(i), staged: map[string]oracle.Version{}})
 	}
 	l.lister = &lister{Load: l, rng: random(l.opts.Clients)}
+	l.snapshots = oracle.NewSnapshots(l.Oracle)
+	stream := l.opts.Clients
+	next := func() *rand.Rand {
+		stream++
+		return random(stream)
+	}
+	for i := range l.opts.Logs {
+		s := &slot{Load: l, number: i}
+		l.slots = append(l.slots, s)
+		for range appenders {
+			l.beside = append(l.beside, &appender{Load: l, slot: s, rng: next()})
+		}
+	}
+	if l.opts.Logs > 0 {
+		l.beside = append(l.beside, &logReader{Load: l, rng: next()})
+	}
+	for i := range l.opts.Taken {
+		l.taken = append(l.taken, &takenOf{client: i})
+		l.beside = append(l.beside, &taker{Load: l, of: l.taken[i], rng: next()})
+	}
 	return l
 }
 
-// Setup creates the table and the container.
+// Setup creates the table and the containers.
 func (l *Load) Setup(ctx context.Context) error {
-	if err := l.Primary.CreateTable(ctx, table); err != nil {
-		return err
+	err := errors.Join(l.Primary.CreateTable(ctx, table), l.Primary.CreateContainer(ctx, container))
+	if l.opts.Logs > 0 {
+		err = errors.Join(err, l.Primary.CreateContainer(ctx, logContainer))
 	}
-	return l.Primary.CreateContainer(ctx, container)
+	return err
 }
 
 // Run writes from all clients, and lists beside them, until ctx ends or one of them meets a contradiction, which it returns.
@@ -163,6 +214,9 @@ func (l *Load) Run(ctx context.Context) error {
 		g.Go(func() error { return c.run(ctx) })
 	}
 	g.Go(func() error { return l.lister.run(ctx) })
+	for _, r := range l.beside {
+		g.Go(func() error { return r.run(ctx) })
+	}
 	return g.Wait()
 }
 

@@ -58,7 +58,7 @@ func startFake(t *testing.T, faults fake.Faults, delay time.Duration) (*process,
 		p.server.Close()
 	})
 	client := func(secondary bool) *rest.Client { return rest.NewPathStyle(hc, 1, secondary) }
-	return p, New(client(false), client(true), Options{Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Seed: 1})
+	return p, New(client(false), client(true), Options{Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Logs: 2, Taken: 2, Seed: 1})
 }
 
 // shipDelay is how long the fake takes to the secondary: longer than the second by which
@@ -66,8 +66,8 @@ func startFake(t *testing.T, faults fake.Faults, delay time.Duration) (*process,
 const shipDelay = 1200 * time.Millisecond
 
 // play runs two rounds of writing, crash and reading back, with the sampler beside
-// them, and returns what was complained of first.
-func play(t *testing.T, faults fake.Faults) (samples, reads int, complaint error) {
+// them, and returns the load and what was complained of first.
+func play(t *testing.T, faults fake.Faults) (l *Load, samples, reads int, complaint error) {
 	t.Helper()
 	p, l := startFake(t, faults, shipDelay)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -85,7 +85,7 @@ func play(t *testing.T, faults fake.Faults) (samples, reads int, complaint error
 	stop()
 	complaint = errors.Join(complaint, <-sampled)
 	samples, reads = sampler.Counts()
-	return samples, reads, complaint
+	return l, samples, reads, complaint
 }
 
 // playRound writes until the process is killed, and reads everything back.
@@ -114,8 +114,12 @@ func playRound(ctx context.Context, p *process, l *Load) error {
 // A sound store passes the whole check, and the check looked at something.
 func TestSoundStore(t *testing.T) {
 	t.Parallel()
-	samples, reads, complaint := play(t, fake.Faults{})
+	l, samples, reads, complaint := play(t, fake.Faults{})
 	require.NoError(t, complaint)
+	done := l.Done()
+	for _, kind := range l.Kinds() {
+		require.Positive(t, done[kind], "no %s", kind)
+	}
 	require.Positive(t, samples)
 	require.Greater(t, reads, 100)
 }
@@ -137,10 +141,20 @@ func TestFaults(t *testing.T) {
 		"a blob missing from listings":        {fake.Faults{ListMisses: 9}, errListing},
 		"a deleted blob in listings":          {fake.Faults{ListDeleted: true}, errListing},
 		"a condition ignored":                 {fake.Faults{IgnoreConditions: true}, ErrContradiction},
+		"an append at a wrong offset":         {fake.Faults{WrongOffset: true}, oracle.ErrMoved},
+		"an append at another position":       {fake.Faults{IgnorePositions: true}, oracle.ErrMoved},
+		"a wrong count of blocks":             {fake.Faults{WrongCount: true}, oracle.ErrMoved},
+		"an append twice":                     {fake.Faults{AppendTwice: true}, oracle.ErrTwice},
+		"two appends swapped":                 {fake.Faults{SwapAppends: true}, oracle.ErrMoved},
+		"an append lost at the secondary":     {fake.Faults{AppendsLost: true}, oracle.ErrMoved},
+		"a snapshot with later content":       {fake.Faults{SharedSnapshots: true}, oracle.ErrChanged},
+		"a snapshot with earlier content":     {fake.Faults{EarlySnapshots: true}, oracle.ErrChanged},
+		"a deleted snapshot stays":            {fake.Faults{KeepSnapshots: true}, oracle.ErrBack},
+		"snapshots missing from listings":     {fake.Faults{HideSnapshots: true}, errListing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, complaint := play(t, tt.faults)
+			_, _, _, complaint := play(t, tt.faults)
 			require.ErrorIs(t, complaint, tt.want)
 		})
 	}

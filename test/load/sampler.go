@@ -29,6 +29,10 @@ type Sampler struct {
 	secondary *rest.Client
 	// checked holds, per key, the greatest version already demanded and found.
 	checked map[string]oracle.Version
+	// checkedLogs holds, by name, the length of an append blob already demanded and found.
+	checkedLogs map[string]int64
+	// checkedSnapshots holds, by key and id, what was demanded of a snapshot and found.
+	checkedSnapshots map[snapshotDemand]bool
 	// last is the newest value seen per service.
 	last map[geo.Service]time.Time
 
@@ -41,7 +45,7 @@ type Sampler struct {
 func NewSampler(l *Load, secondary *rest.Client) *Sampler {
 	return &Sampler{
 		load: l, secondary: secondary,
-		checked: map[string]oracle.Version{}, last: map[geo.Service]time.Time{},
+		checked: map[string]oracle.Version{}, checkedLogs: map[string]int64{}, checkedSnapshots: map[snapshotDemand]bool{}, last: map[geo.Service]time.Time{},
 	}
 }
 
@@ -83,11 +87,35 @@ func (s *Sampler) sample(ctx context.Context, service geo.Service) error {
 	}
 	s.last[service] = stats.LastSyncTime
 	due := s.due(service, geo.TimestampOf(stats.LastSyncTime))
+	s.counted(1, len(due))
+	if err := s.check(ctx, stats.LastSyncTime, due); err != nil || service != geo.Blob {
+		return err
+	}
+	return s.checkMore(ctx, geo.TimestampOf(stats.LastSyncTime))
+}
+
+// checkMore reads the append blobs and snapshots that a sync time demands.
+func (s *Sampler) checkMore(ctx context.Context, lastSync geo.Timestamp) error {
+	logs, snapshots := s.dueLogs(lastSync), s.dueSnapshots(lastSync)
+	s.counted(0, len(logs)+len(snapshots))
+	for _, d := range logs {
+		if err := s.checkLog(ctx, d); err != nil {
+			return fmt.Errorf("last sync time %v: %w", lastSync, err)
+		}
+	}
+	for _, d := range snapshots {
+		if err := s.checkSnapshot(ctx, d, lastSync); err != nil {
+			return fmt.Errorf("last sync time %v: %w", lastSync, err)
+		}
+	}
+	return nil
+}
+
+func (s *Sampler) counted(samples, reads int) {
 	s.mu.Lock()
-	s.samples++
-	s.reads += len(due)
-	s.mu.Unlock()
-	return s.check(ctx, stats.LastSyncTime, due)
+	defer s.mu.Unlock()
+	s.samples += samples
+	s.reads += reads
 }
 
 // demand is one key and the version it must show at least.

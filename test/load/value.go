@@ -8,7 +8,8 @@ import (
 
 // Keys say what they are by their first letter: "e/pk/rk" is an entity, "g/pk/name"
 // a group of entities, "s/name" a small blob, "b/name" one of 4 MiB, "k/name" a blob
-// in blocks and "l/name" one in blocks of 1 to 4 MiB. A blob's key is its name.
+// in blocks and "l/name" one in blocks of 1 to 4 MiB; "t/name" and "u/name" are like "s/name" and "k/name", and snapshots
+// are taken of them. A blob's key is its name.
 const (
 	kindEntity    = 'e'
 	kindGroup     = 'g'
@@ -16,16 +17,25 @@ const (
 	kindBig       = 'b'
 	kindBlocks    = 'k'
 	kindBigBlocks = 'l'
+	kindTaken     = 't'
+	kindTakenList = 'u'
 )
 
 // partitions is the number of partitions that all entities share.
 const partitions = 8
 
 // isPut says of the key of a blob that it is put whole.
-func isPut(key string) bool { return key[0] == kindSmall || key[0] == kindBig }
+func isPut(key string) bool {
+	return key[0] == kindSmall || key[0] == kindBig || key[0] == kindTaken
+}
 
 // inBlocks reports whether a key is of a blob uploaded in blocks.
-func inBlocks(key string) bool { return key[0] == kindBlocks || key[0] == kindBigBlocks }
+func inBlocks(key string) bool {
+	return key[0] == kindBlocks || key[0] == kindBigBlocks || key[0] == kindTakenList
+}
+
+// isTaken reports whether snapshots are taken of a key.
+func isTaken(key string) bool { return key[0] == kindTaken || key[0] == kindTakenList }
 
 // isBig reports whether a write of the key may be of megabytes.
 func isBig(key string) bool { return key[0] == kindBig || key[0] == kindBigBlocks }

@@ -67,24 +67,27 @@ func answered(ctx context.Context, read func() error) error {
 
 // Resolve reads every key at the primary while nobody writes, and resolves the
 // writes whose answers were lost; then it makes every listing, and looks for the blocks
-// of uploads that were left. The error joins the first complaints.
+// of uploads that were left, the append blobs and the snapshots. The error joins the first complaints.
 func (l *Load) Resolve(ctx context.Context) error {
 	err := l.forAll(ctx, l.Primary, func(key string, r oracle.Read) error {
 		return l.Oracle.Resolve(key, r, geo.TimestampOf(l.Clock.Now()))
 	})
-	return errors.Join(err, l.checkListings(ctx, l.Primary), l.checkAllStaged(ctx))
+	return errors.Join(err, l.checkListings(ctx, l.Primary), l.checkAllStaged(ctx), l.resolveLogs(ctx), l.resolveSnapshots(ctx))
 }
 
 // Final waits until the secondary's Last Sync Time has passed every acknowledged
 // write, and then requires every final value there, with its tag, and every listing.
 func (l *Load) Final(ctx context.Context) error {
 	_, newest := l.Oracle.Acks()
+	newest = max(newest, l.newest())
 	for _, s := range []geo.Service{geo.Table, geo.Blob} {
 		if err := WaitLastSyncTime(ctx, l.Secondary, s, newest.Time()); err != nil {
 			return err
 		}
 	}
-	return errors.Join(l.forAll(ctx, l.Secondary, l.Oracle.Final), l.checkListings(ctx, l.Secondary))
+	return errors.Join(
+		l.forAll(ctx, l.Secondary, l.Oracle.Final), l.checkListings(ctx, l.Secondary), l.finalLogs(ctx), l.finalSnapshots(ctx),
+	)
 }
 
 // WaitLastSyncTime waits until the printed Last Sync Time of a service is at or

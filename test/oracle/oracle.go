@@ -205,3 +205,13 @@ func (o *Oracle) Keys() []string {
 	defer o.mu.Unlock()
 	return o.order[:len(o.order):len(o.order)]
 }
+
+// Begun returns the number of writes of a key that were begun.
+func (o *Oracle) Begun(key string) Version {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h := o.keys[key]; h != nil {
+		return Version(len(h.writes))
+	}
+	return 0
+}

@@ -12,6 +12,8 @@ import (
 // metadataPrefix begins the header of each item of metadata.
 const metadataPrefix = "X-Ms-Meta-"
 
+const headerLeaseID = "x-ms-lease-id"
+
 // CreateContainer creates a container; an existing one is not an error here.
 func (c *Client) CreateContainer(ctx context.Context, container string) error {
 	a, err := c.Do(ctx, geo.Blob, Request{Method: http.MethodPut, Path: "/" + container, Query: "restype=container"})
@@ -25,6 +27,8 @@ type BlobWrite struct {
 	Metadata map[string]string
 	// IfMatch and IfNoneMatch are the conditions, "" for none.
 	IfMatch, IfNoneMatch string
+	// LeaseID is that of the lease under which the blob is written, "" for none.
+	LeaseID string
 }
 
 func (w BlobWrite) header() map[string]string {
@@ -37,6 +41,9 @@ func (w BlobWrite) header() map[string]string {
 	}
 	if w.IfNoneMatch != "" {
 		h["If-None-Match"] = w.IfNoneMatch
+	}
+	if w.LeaseID != "" {
+		h[headerLeaseID] = w.LeaseID
 	}
 	return h
 }

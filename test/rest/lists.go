@@ -20,11 +20,15 @@ type BlobListing struct {
 	Max int
 	// Marker is where the page begins: the NextMarker of the one before.
 	Marker string
+	// Snapshots lists the snapshots of each blob before it.
+	Snapshots bool
 }
 
-// BlobItem is one blob of a listing.
+// BlobItem is one blob of a listing, or one snapshot.
 type BlobItem struct {
 	Name string
+	// Snapshot is the id of a snapshot, "" for a blob.
+	Snapshot string
 	// ETag is as the headers have it, in quotes.
 	ETag     string
 	Length   int64
@@ -43,6 +47,7 @@ type xmlBlobPage struct {
 	XMLName xml.Name `xml:"EnumerationResults"`
 	Blobs   []struct {
 		Name       string
+		Snapshot   string
 		Properties struct {
 			Etag          string
 			ContentLength int64 `xml:"Content-Length"`
@@ -67,6 +72,9 @@ func (c *Client) ListBlobs(ctx context.Context, container string, in BlobListing
 			q.Set(name, value)
 		}
 	}
+	if in.Snapshots {
+		q.Set("include", "metadata,snapshots")
+	}
 	if in.Max != 0 {
 		q.Set("maxresults", strconv.Itoa(in.Max))
 	}
@@ -81,7 +89,7 @@ func (c *Client) ListBlobs(ctx context.Context, container string, in BlobListing
 	out := BlobPage{Prefixes: doc.Prefixes, NextMarker: doc.NextMarker}
 	for _, b := range doc.Blobs {
 		item := BlobItem{
-			Name: b.Name, ETag: strconv.Quote(b.Properties.Etag), Length: b.Properties.ContentLength,
+			Name: b.Name, Snapshot: b.Snapshot, ETag: strconv.Quote(b.Properties.Etag), Length: b.Properties.ContentLength,
 			Metadata: map[string]string{},
 		}
 		for _, m := range b.Metadata.Items {
