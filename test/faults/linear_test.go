@@ -37,18 +37,19 @@ func onLeader(name string, do func(r *rig.Rig, leader string) (func() error, err
 	}}
 }
 
-// Entities and blobs are linearizable at the primary while the node that leads their range
+// Entities, blobs and leases of blobs are linearizable at the primary while the node that leads their range
 // is killed, paused, cut off, deaf or mute, requests under way at every node and at the
 // gateway: reads and failed conditions included (R1, R5). What has no answer is kept
-// open.
+// open. No two clients hold a lease at a time, and nobody else writes meanwhile.
 func TestLinearizable(t *testing.T) {
-	// answersMin are waited for when the faults are over, if there were fewer.
-	const clients, answersMin = 8, 400
+	// answersMin and leasesMin are waited for when the faults are over, if there were fewer.
+	const clients, answersMin, holders, leasesMin = 8, 400, 4, 150
 	r := rig.StartTest(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+readyWait)
 	defer cancel()
 	gateway := r.Client(rig.Gateway, false)
 	require.NoError(t, linear.Setup(ctx, gateway))
+	require.NoError(t, r.Finalize(ctx))
 	endpoints := []*rest.Client{gateway}
 	for _, name := range rig.NodesOf(rig.North) {
 		endpoints = append(endpoints, r.Client(name, false))
@@ -72,23 +73,31 @@ func TestLinearizable(t *testing.T) {
 	p.shortest, p.longest = 2*time.Second, 5*time.Second
 	running, halt := context.WithTimeout(ctx, *duration)
 	defer halt()
-	h := linear.New(clock.System{})
+	h, leases := linear.New(clock.System{}), linear.NewOfLeases(clock.System{})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.run(running) })
-	more := func(int) bool {
-		ops, unknown, _ := h.Counts()
-		return ctx.Err() == nil && (running.Err() == nil || ops-unknown < answersMin)
+	until := func(h *linear.History, atLeast int) func(int) bool {
+		return func(int) bool {
+			ops, unknown, _ := h.Counts()
+			return ctx.Err() == nil && (running.Err() == nil || ops-unknown < atLeast)
+		}
 	}
 	for id := range clients {
 		rng := random(uint64(10 + id))
-		g.Go(func() error {
-			return h.Client(ctx, id, rng, endpoints, more)
-		})
+		g.Go(func() error { return h.Client(ctx, id, rng, endpoints, until(h, answersMin)) })
+	}
+	for id := range holders {
+		rng := random(uint64(50 + id))
+		g.Go(func() error { return leases.Holder(ctx, id, rng, endpoints, until(leases, leasesMin)) })
 	}
 	require.NoError(t, g.Wait())
 	logPlayed(t, p)
 	ops, unknown, refused := h.Counts()
 	t.Logf("%d operations, %d of them without an answer; %d others refused", ops, unknown, refused)
 	require.GreaterOrEqual(t, ops-unknown, answersMin, "operations with an answer")
+	ops, unknown, refused = leases.Counts()
+	t.Logf("leases: %d operations, %d of them without an answer; %d others refused; %v", ops, unknown, refused, leases.Leases())
+	require.GreaterOrEqual(t, ops-unknown, leasesMin, "operations with an answer")
 	require.NoError(t, h.Check(filepath.Join(t.TempDir(), "history.html")))
+	require.NoError(t, leases.Check(filepath.Join(t.TempDir(), "leases.html")))
 }

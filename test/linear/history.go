@@ -62,6 +62,11 @@ func NewOfTransactions(c clock.Clock) *History {
 	return &History{clock: c, start: c.Now(), model: partition(), starts: map[string]int64{}}
 }
 
+// NewOfLeases returns an empty history of blobs that are leased, for Holder.
+func NewOfLeases(c clock.Clock) *History {
+	return &History{clock: c, start: c.Now(), model: leaseModel()}
+}
+
 // Setup makes the table and the container.
 func Setup(ctx context.Context, c *rest.Client) error {
 	return errors.Join(c.CreateTable(ctx, Table), c.CreateContainer(ctx, Container))

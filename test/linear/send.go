@@ -26,24 +26,32 @@ func send(ctx context.Context, c *rest.Client, op Op) (out Result, happened bool
 	if err != nil {
 		return Result{Unknown: true}, !rest.NeverSent(err), nil
 	}
-	switch a.Status {
-	case http.StatusOK:
+	if a.Status == http.StatusOK {
 		out.Tag = a.Header.Get("ETag")
 		return out, true, nil
-	case http.StatusCreated, http.StatusNoContent, http.StatusAccepted:
-		return Result{Done: true}, true, nil
+	}
+	done, unknown, happened, err := concluded(op, a)
+	return Result{Done: done, Unknown: unknown}, happened, err
+}
+
+// concluded takes an answer to a write: whether that was done, whether it is unknown, and whether anything happened, a
+// refusal included.
+func concluded(op any, a rest.Answer) (done, unknown, happened bool, err error) {
+	switch a.Status {
+	case http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusAccepted:
+		return true, false, true, nil
 	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
 		if a.Code != storageerr.TableNotFound.Code && a.Code != storageerr.ContainerNotFound.Code {
-			return Result{}, true, nil // The object's own state; the container is there.
+			return false, false, true, nil // The object's own state; the container is there.
 		}
 	case http.StatusServiceUnavailable:
-		return Result{}, false, nil
+		return false, false, false, nil
 	case http.StatusInternalServerError:
 		if a.Code == storageerr.OperationTimedOut.Code {
-			return Result{Unknown: true}, true, nil
+			return false, true, true, nil
 		}
 	}
-	return Result{}, true, fmt.Errorf("%+v is answered %v", op, a)
+	return false, false, true, fmt.Errorf("%+v is answered %v", op, a)
 }
 
 func sendEntity(ctx context.Context, c *rest.Client, op Op) (value string, a rest.Answer, err error) {
