@@ -86,8 +86,6 @@ func (c *holder) draw(key string, slow bool, value string) LeaseOp {
 			op.Verb = Look
 		case op.Verb == Write:
 			op.Value = value
-		case op.Verb == Release && slow:
-			op.Verb = Renew
 		}
 	}
 	return op
@@ -98,8 +96,9 @@ func (c *holder) learn(op LeaseOp, out LeaseResult, slow bool) {
 	switch {
 	case op.Verb == Acquire && (out.Done || out.Unknown):
 		c.held[op.Key], c.last[op.Key] = op.ID, op.ID
-		if slow && c.rng.IntN(2) == 0 {
+		if slow && c.rng.IntN(4) > 0 {
 			delete(c.held, op.Key)
+			delete(c.last, op.Key)
 		}
 	case op.ID != "" && op.ID == c.held[op.Key] && !out.Unknown && (op.Verb == Release || !out.Done):
 		delete(c.held, op.Key)
