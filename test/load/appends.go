@@ -116,7 +116,8 @@ func (p *appender) append(ctx context.Context, b *logBlob, size int, position in
 	for sent := 0; ; sent++ {
 		a, err := p.Primary.Append(ctx, logContainer, b.name, position, content)
 		switch {
-		case err != nil && rest.NeverSent(err), isBusy(a, err), err == nil && a.Code == storageerr.AppendPositionNotMet.Code && position >= 0:
+		case err != nil && rest.NeverSent(err), isBusy(a, err),
+			err == nil && a.Code == storageerr.AppendPositionNotMet.Code && position >= 0:
 			if sent > 0 {
 				b.Lost(n) // Not this time, perhaps before.
 				return false, nil

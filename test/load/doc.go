@@ -5,8 +5,10 @@
 //
 // What is written: entities; groups of entities that change in one transaction; blobs
 // small and of 4 MiB, and their metadata; blobs in blocks, edited by new lists and
-// resumed after a crash; and writes whose condition cannot hold.
+// resumed after a crash; writes whose condition cannot hold; and where the options ask for it, append blobs, each of
+// them by several clients, and snapshots of blobs that are written meanwhile.
 //
 // Invariant: a key has one client, and the oracle records every outcome of every write
-// before the client's next one.
+// before the client's next one. Append blobs are no keys: [oracle.Log] checks them, and [oracle.Snapshots] the snapshots
+// of keys.
 package load

@@ -58,7 +58,9 @@ func startFake(t *testing.T, faults fake.Faults, delay time.Duration) (*process,
 		p.server.Close()
 	})
 	client := func(secondary bool) *rest.Client { return rest.NewPathStyle(hc, 1, secondary) }
-	return p, New(client(false), client(true), Options{Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Logs: 2, Taken: 2, Seed: 1})
+	return p, New(client(false), client(true), Options{
+		Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Logs: 2, Taken: 2, Seed: 1,
+	})
 }
 
 // shipDelay is how long the fake takes to the secondary: longer than the second by which

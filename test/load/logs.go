@@ -227,7 +227,9 @@ func (r *logReader) prune(ctx context.Context, s *slot) error {
 }
 
 // forLogs reads every append blob that is not about to be deleted through c and checks it.
-func (l *Load) forLogs(ctx context.Context, c *rest.Client, check func(b *logBlob, found []oracle.Record, etag string) error) error {
+func (l *Load) forLogs(
+	ctx context.Context, c *rest.Client, check func(b *logBlob, found []oracle.Record, etag string) error,
+) error {
 	var complaints []error
 	for _, b := range l.logs() {
 		if b.isRetired() {

@@ -45,7 +45,8 @@ type Sampler struct {
 func NewSampler(l *Load, secondary *rest.Client) *Sampler {
 	return &Sampler{
 		load: l, secondary: secondary,
-		checked: map[string]oracle.Version{}, checkedLogs: map[string]int64{}, checkedSnapshots: map[snapshotDemand]bool{}, last: map[geo.Service]time.Time{},
+		checked: map[string]oracle.Version{}, checkedLogs: map[string]int64{},
+		checkedSnapshots: map[snapshotDemand]bool{}, last: map[geo.Service]time.Time{},
 	}
 }
 

@@ -235,7 +235,8 @@ func pagesOf(ctx context.Context, c *rest.Client, key string) (map[string]oracle
 		}
 		for _, b := range page.Blobs {
 			if b.Name != key || whole || b.Snapshot != "" && b.Snapshot <= last || len(page.Blobs) > snapshotPage {
-				return nil, fmt.Errorf("%w: %s %s follows %s, after the blob: %t, on a page of %d", errListing, b.Name, b.Snapshot, last, whole, len(page.Blobs))
+				return nil, fmt.Errorf("%w: %s %s follows %s, after the blob: %t, on a page of %d",
+					errListing, b.Name, b.Snapshot, last, whole, len(page.Blobs))
 			}
 			if whole = b.Snapshot == ""; whole {
 				continue

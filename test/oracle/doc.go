@@ -8,5 +8,6 @@
 //
 // It stays exact because a key has one writer, and because a key with an
 // unanswered write takes no other until [Oracle.Resolve] has read, after a
-// restart, which way that write went.
+// restart, which way that write went. A [Log] has many writers: there the places of
+// the records, which answers and reads give, say which order is good.
 package oracle
