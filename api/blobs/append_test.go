@@ -147,7 +147,6 @@ func TestAppendCases(t *testing.T) {
 		{"five", app, one, list{"x-ms-lease-id", leaseA}, 412, "LeaseNotPresentWithBlobOperation", nil},
 		{"five", app, one, list{"x-ms-if-tags", "a='b'"}, 412, "ConditionNotMet", nil},
 		{"five", app, one, list{"x-ms-structured-body", "XSM/1.0; properties=crc64"}, 400, "UnsupportedHeader", nil},
-		{"five", app, one, list{"x-ms-copy-source", "http://x/y"}, 501, "NotImplemented", nil},
 		{"leased", app, one, nil, 412, "LeaseIdMissing", nil},
 		{"leased", app, long, nil, 412, "LeaseIdMissing", nil},
 		{"leased", app, one, list{"x-ms-lease-id", leaseB}, 412, "LeaseIdMismatchWithBlobOperation", nil},

@@ -63,6 +63,8 @@ type Options struct {
 	AnswersBytesMax int64
 	// Scans shares the processors among the pages of the process. Nil shares nothing.
 	Scans *services.Scans
+	// SourceStall is how long a source of a copy elsewhere may bring too little. Zero means 30 seconds.
+	SourceStall time.Duration
 	// Clock decides which uncommitted blocks and which leases have expired, for reads. Nil means the machine's.
 	Clock clock.Clock
 	// Rand draws ids of chunks and of leases; it is read concurrently. Nil means crypto/rand.
@@ -86,6 +88,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.AnswersBytesMax == 0 {
 		o.AnswersBytesMax = defaultAnswersBytesMax
+	}
+	if o.SourceStall == 0 {
+		o.SourceStall = protocol.SenderStallMax
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System{}

@@ -21,6 +21,7 @@ const (
 	version20201002 protocol.Version = "2020-10-02"
 	version20210212 protocol.Version = "2021-02-12"
 	version20240804 protocol.Version = "2024-08-04"
+	version20250705 protocol.Version = "2025-07-05"
 	version20251105 protocol.Version = "2025-11-05"
 	version20260206 protocol.Version = "2026-02-06"
 	version20260406 protocol.Version = "2026-04-06"
@@ -51,6 +52,8 @@ type head struct {
 	container *catalog.Container
 	// snapshot names the one that was made.
 	snapshot string
+	// copied is the ID of a copy that has ended well.
+	copied string
 	// leased is the ID of a lease, and left the seconds until its break is over.
 	leased, left string
 	// sku is that of the account, where it is what is described.
@@ -110,6 +113,10 @@ func (c *call) writeHead(a *head) {
 		w.since(protocol.Version20170729, "X-Ms-Delete-Type-Permanent", "true")
 	}
 	w.set("X-Ms-Snapshot", a.snapshot)
+	if a.copied != "" {
+		w.set(headerCopyID, a.copied)
+		w.set(headerCopyStatus, copySuccess)
+	}
 	w.set(headerLeaseID, a.leased)
 	w.set("X-Ms-Lease-Time", a.left)
 	w.set("X-Ms-Blob-Content-Length", a.listed)
@@ -190,6 +197,7 @@ func (w *headers) describe(a *head, properties bool, shown protocol.Shows, l sho
 		}
 	}
 	w.lease(l)
+	w.copied(b)
 	w.since(ranges, "Accept-Ranges", "bytes")
 	w.since(protocol.Version20151211, "X-Ms-Server-Encrypted", "false")
 	w.since(version20171109, "X-Ms-Creation-Time", wire.FormatHTTPTime(b.Created.Time()))

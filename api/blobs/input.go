@@ -35,6 +35,8 @@ type input struct {
 	appendAt, sizeMax *uint64
 	// length is the body's, in bytes.
 	length int64
+	// from is what is copied from; nil where nothing is.
+	from *copySource
 }
 
 // groups are the headers of an input in the order in which all operations read them
@@ -49,6 +51,7 @@ var groups = [...]struct {
 	{operation.Conditions, (*call).readConditions},
 	{operation.BlobConditions, (*call).readBlobConditions},
 	{operation.IfTags, (*call).readTagCondition},
+	{operation.Source, (*call).readSource},
 	{operation.AppendPosition, (*call).readAppendPosition},
 	{operation.AccessTier, (*call).readTier},
 	{operation.Metadata, (*call).readMetadata},

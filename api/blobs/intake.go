@@ -17,43 +17,55 @@ import (
 // putsMax is how many chunks of one upload are on their way to the nodes at once.
 const putsMax = 4
 
-// takeBody reads the body and sums it: inline, or into chunks that are durable when it
-// returns (R3). On error nothing names what it left.
+// incoming is payload on its way in.
+type incoming struct {
+	io.Reader
+	length int64
+	// broken is the error of the request where a read fails, or ends before length.
+	broken func(error) error
+}
+
+// takeBody takes the body of the request.
 func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err error) {
-	length := c.in.length
-	if length == 0 {
+	return c.take(incoming{c.r.HTTP.Body, c.in.length, c.broken}, sums)
+}
+
+// take reads payload and sums it: inline, or into chunks that are durable when it
+// returns (R3). On error nothing names what it left.
+func (c *call) take(in incoming, sums *digests) (inline []byte, chunks []extent.Ref, err error) {
+	if in.length == 0 {
 		return nil, nil, nil
 	}
-	if length <= blobs.InlineBytesMax {
-		inline, err = c.takeWhole(length, sums)
+	if in.length <= blobs.InlineBytesMax {
+		inline, err = c.takeWhole(in, sums)
 		return inline, nil, err
 	}
-	chunks, err = c.takeChunks(length, sums)
+	chunks, err = c.takeChunks(in, sums)
 	return nil, chunks, err
 }
 
 // takeWhole reads a short body, which stays charged until the request ends. It is not
 // pooled: the command may outlive the wait for it.
-func (c *call) takeWhole(length int64, sums *digests) ([]byte, error) {
+func (c *call) takeWhole(in incoming, sums *digests) ([]byte, error) {
 	c.bodyHold = c.inFlight.Hold(c.r)
-	if err := c.bodyHold.Take(c.ctx, length); err != nil {
+	if err := c.bodyHold.Take(c.ctx, in.length); err != nil {
 		return nil, err
 	}
-	body := make([]byte, length)
-	return body, c.fill(body, sums)
+	body := make([]byte, in.length)
+	return body, in.fill(body, sums)
 }
 
-// takeChunks puts the body chunk by chunk: while some are on their way to the disks the
+// takeChunks puts payload chunk by chunk: while some are on their way to the disks the
 // next is read. Each is charged from when its first byte came to when it is put.
-func (c *call) takeChunks(length int64, sums *digests) ([]extent.Ref, error) {
-	chunks := make([]extent.Ref, (length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
+func (c *call) takeChunks(in incoming, sums *digests) ([]extent.Ref, error) {
+	chunks := make([]extent.Ref, (in.length+blobs.ChunkBytesMax-1)/blobs.ChunkBytesMax)
 	puts, ctx := errgroup.WithContext(c.ctx)
 	puts.SetLimit(putsMax)
 	var broken, late error
 	for i := range chunks {
-		n := min(length-int64(i)*blobs.ChunkBytesMax, blobs.ChunkBytesMax)
+		n := min(in.length-int64(i)*blobs.ChunkBytesMax, blobs.ChunkBytesMax)
 		var first [1]byte
-		if broken = c.fill(first[:], sums); broken != nil {
+		if broken = in.fill(first[:], sums); broken != nil {
 			break
 		}
 		hold := c.inFlight.Hold(c.r)
@@ -63,7 +75,7 @@ func (c *call) takeChunks(length int64, sums *digests) ([]extent.Ref, error) {
 			break // A put failed, or the request's time is over.
 		}
 		buf[0] = first[0]
-		if broken = c.fill(buf[1:], sums); broken != nil {
+		if broken = in.fill(buf[1:], sums); broken != nil {
 			c.putBufs.Put(buf)
 			hold.Release()
 			break
@@ -97,14 +109,14 @@ func (c *call) buffer(ctx context.Context, hold *protocol.Hold, n int64) ([]byte
 	return c.putBufs.Get(ctx, int(n))
 }
 
-// fill reads the next bytes of the body.
-func (c *call) fill(p []byte, sums *digests) error {
-	_, err := io.ReadFull(c.r.HTTP.Body, p)
+// fill reads the next bytes.
+func (in *incoming) fill(p []byte, sums *digests) error {
+	_, err := io.ReadFull(in, p)
 	if err == nil {
 		sums.write(p)
 		return nil
 	}
-	return c.broken(err)
+	return in.broken(err)
 }
 
 // broken is the error of a body that could not be read to its end.

@@ -1,8 +1,6 @@
 package blobs
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -93,11 +91,7 @@ func (c *call) parseAcquire(r *lease.Request) error {
 		r.ID, err = c.requiredID(headerProposedID)
 		return err
 	}
-	if _, err := io.ReadFull(c.o.Rand, r.ID[:]); err != nil {
-		return fmt.Errorf("draw a lease id: %w", err)
-	}
-	r.ID[6], r.ID[8] = r.ID[6]&0x0f|0x40, r.ID[8]&0x3f|0x80 // A random GUID (RFC 9562, 5.4).
-	return nil
+	return c.drawID(&r.ID)
 }
 
 func missing(header string) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // Items of include and the versions they came with. Those that name what this server
-// does not keep (versions, deleted and copied blobs, policies) are
+// does not keep (versions, deleted blobs, policies) are
 // taken and add nothing: there are none to list.
 //
 //nolint:gochecknoglobals // Tables, never written.
@@ -83,8 +83,8 @@ func (c *call) listContainers(asked containersAsked) error {
 // blobsAsked is what a List Blobs asks for.
 type blobsAsked struct {
 	*blobs.Listing
-	itemsMax       int
-	metadata, tags bool
+	itemsMax             int
+	metadata, tags, copy bool
 	// echo repeats the parameters that were sent.
 	echo []byte
 }
@@ -107,7 +107,7 @@ func (c *call) parseListBlobs() (a blobsAsked, err error) {
 	}
 	l, err := c.parseListing(&q, from, include)
 	echo := c.sentElements(nil, "Prefix", "Marker", "MaxResults", "Delimiter")
-	return blobsAsked{l, q.Items, include.has("metadata"), include.has("tags"), echo}, err
+	return blobsAsked{l, q.Items, include.has("metadata"), include.has("tags"), include.has("copy"), echo}, err
 }
 
 // newMarker is the marker of the page that begins at an entry; empty for none.

@@ -85,6 +85,9 @@ func (c *call) itemElement(b []byte, item *blobs.Item, asked *blobsAsked) []byte
 		b = c.leaseElements(b, lease.Lease{})
 	} else {
 		b = c.propertyElements(b, &item.Blob, item.Snapshot == 0)
+		if asked.copy && item.Blob.Copied != nil {
+			b = copyElements(b, item.Blob.Copied)
+		}
 	}
 	b = append(b, "</Properties>"...)
 	if asked.metadata && !item.IsUncommitted {

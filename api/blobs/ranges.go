@@ -3,6 +3,7 @@ package blobs
 import (
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"antipode/api/protocol"
@@ -47,6 +48,18 @@ func (r byteRange) of(length uint64) (span, error) {
 		return span{}, storageerr.InvalidRange
 	}
 	return span{r.first, min(r.last, length-1) + 1, true}, nil
+}
+
+// closed reports whether the range has a last byte.
+func (r byteRange) closed() bool { return r.ok && r.last != math.MaxUint64 }
+
+// text is the range as a request has it.
+func (r byteRange) text() string {
+	text := "bytes=" + strconv.FormatUint(r.first, 10) + "-"
+	if r.closed() {
+		text += strconv.FormatUint(r.last, 10)
+	}
+	return text
 }
 
 // cutRange reads bytes=a-b; last is the greatest number where there is no b.

@@ -45,6 +45,8 @@ type rig struct {
 	url     string
 	client  *http.Client
 	account catalog.Account
+	// sources finds what is copied from; nil means fakeSources.
+	sources protocol.Sources
 	// abandoned is what uploads that failed left.
 	abandoned atomic.Int64
 }
@@ -149,6 +151,9 @@ func (r *rig) serve(h *Handler) http.Handler {
 		}
 		protocol.WatchSender(w, hr)
 		req.HTTP = hr
+		if req.Sources = r.sources; req.Sources == nil {
+			req.Sources = fakeSources{r: r}
+		}
 		began := &beganWriter{ResponseWriter: w}
 		if err := h.Serve(began, req, Lookup(req)); err != nil && !began.began {
 			if hr.ContentLength != 0 {

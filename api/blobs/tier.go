@@ -49,6 +49,11 @@ func (c *call) parseSetTier() (high bool, err error) {
 	if c.r.Header(headerTier) == "" {
 		return false, missing(headerTier)
 	}
+	return c.parsePriority()
+}
+
+// parsePriority reads how urgent a rehydration is.
+func (c *call) parsePriority() (high bool, err error) {
 	switch text := c.r.Header(headerPriority); {
 	case c.r.Version < protocol.Version20190202, text == "", text == "Standard":
 		return false, nil

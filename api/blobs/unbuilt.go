@@ -18,6 +18,9 @@ var (
 		"X-Ms-Structured-Body", "X-Ms-Structured-Content-Length", "X-Ms-Encryption-Scope",
 		"X-Ms-Immutability-Policy-Until-Date", "X-Ms-Immutability-Policy-Mode", "X-Ms-Legal-Hold",
 	}, unbuiltOnRead...)
+	unbuiltOnCopy = []string{
+		"X-Ms-Copy-Source-Authorization", "X-Ms-Source-Encryption-Key", "X-Ms-Source-Encryption-Key-Sha256", "X-Ms-Source-Encryption-Algorithm",
+	}
 	// Before 2019-12-12 blobs have no tags.
 	headersOfTags = []string{headerTags, headerIfTags}
 	// Delete Blob has these from 2026-04-06 on.
@@ -46,6 +49,11 @@ func (c *call) refuseUnbuilt() error {
 	}
 	if write && (c.asked.Takes&operation.TierChange == 0 || c.r.Version < version20260406) {
 		if err := c.refuse(headersOfTierChange); err != nil {
+			return err
+		}
+	}
+	if c.asked.Takes&operation.Source != 0 {
+		if err := c.refuse(unbuiltOnCopy); err != nil {
 			return err
 		}
 	}

@@ -137,22 +137,24 @@ var bareBlobRows = []Operation{
 		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: readBlob, Public: OfBlob, Takes: readsBlob,
 	},
 	{
-		Name: "PutBlobFromURL", On: Blob, Verbs: PUT, Since: "2020-04-08",
+		Name: "PutBlobFromURL", Built: true, On: Blob, Verbs: PUT, Since: "2020-04-08",
 		With:  []Field{{Header: copySource}, {Header: "X-Ms-Blob-Type", Value: "BlockBlob"}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Properties | Source | AccessTier | Tags,
+		Leads: OfService, SAS: newBlob, Time: OfCopy, Copies: []Limit{{Bytes: 5000 << 20}},
+		Takes: writesBlob | Metadata | Properties | Source | AccessTier | Tags,
 	},
 	{
-		Name: "CopyBlobFromURL", On: Blob, Verbs: PUT, Since: "2018-03-28",
+		Name: "CopyBlobFromURL", Built: true, On: Blob, Verbs: PUT, Since: "2018-03-28",
 		With:  []Field{{Header: copySource}, {Header: "X-Ms-Requires-Sync", Value: "true"}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
+		Leads: OfService, SAS: newBlob, Time: OfCopy, Copies: []Limit{{Bytes: 256 << 20}},
+		Takes: writesBlob | Metadata | Source | AccessTier | Tags,
 	},
 	{
-		Name: "CopyBlob", On: Blob, Verbs: PUT, With: []Field{{Header: copySource}},
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
+		Name: "CopyBlob", Built: true, On: Blob, Verbs: PUT, With: []Field{{Header: copySource}},
+		Leads: OfService, SAS: newBlob, Time: OfCopy, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
 	},
 	{
 		Name: "PutBlob", Built: true, On: Blob, Verbs: PUT, Leads: OfService, SAS: newBlob, Time: Upload,
-		Body:  Body{Kind: Stream, Limits: []BodyLimit{{protocol.Version20191212, 5000 << 20}, {protocol.Version20160531, 256 << 20}, {Bytes: 64 << 20}}},
+		Body:  Body{Kind: Stream, Limits: []Limit{{protocol.Version20191212, 5000 << 20}, {protocol.Version20160531, 256 << 20}, {Bytes: 64 << 20}}},
 		Takes: writesBlob | Metadata | Properties | Integrity | AccessTier | Tags,
 	},
 	{
@@ -166,12 +168,13 @@ var bareBlobRows = []Operation{
 //nolint:gochecknoglobals // A table, never written.
 var blockRows = []Operation{
 	{
-		Name: "PutBlockFromURL", On: Blob, Verbs: PUT, Comp: "block", With: []Field{{Header: copySource}}, Since: "2018-03-28",
-		Leads: OfService, SAS: newBlob, Takes: LeaseNeeded | Source,
+		Name: "PutBlockFromURL", Built: true, On: Blob, Verbs: PUT, Comp: "block", With: []Field{{Header: copySource}}, Since: "2018-03-28",
+		Leads: OfService, SAS: newBlob, Time: OfCopy,
+		Copies: []Limit{{"2020-04-08", 4000 << 20}, {Bytes: 100 << 20}}, Takes: LeaseNeeded | Source,
 	},
 	{
 		Name: "PutBlock", Built: true, On: Blob, Verbs: PUT, Comp: "block", Leads: OfService, SAS: newBlob, Time: Upload,
-		Body:  Body{Kind: Stream, Limits: []BodyLimit{{protocol.Version20191212, 4000 << 20}, {protocol.Version20160531, 100 << 20}, {Bytes: 4 << 20}}},
+		Body:  Body{Kind: Stream, Limits: []Limit{{protocol.Version20191212, 4000 << 20}, {protocol.Version20160531, 100 << 20}, {Bytes: 4 << 20}}},
 		Takes: LeaseNeeded | Integrity,
 	},
 	{
@@ -197,12 +200,13 @@ var blockRows = []Operation{
 		Effect: Reads, Secondary: Yes, Leads: OfService, SAS: readBlob, Public: OfBlob, Time: Download, Takes: readsBlob,
 	},
 	{
-		Name: "AppendBlockFromURL", On: Blob, Verbs: PUT, Comp: "appendblock", With: []Field{{Header: copySource}}, Since: "2018-11-09",
-		Leads: OfService, SAS: appendBlob, Takes: writesBlob | AppendPosition | Source,
+		Name: "AppendBlockFromURL", Built: true, On: Blob, Verbs: PUT, Comp: "appendblock", With: []Field{{Header: copySource}}, Since: "2018-11-09",
+		Leads: OfService, SAS: appendBlob, Time: OfCopy,
+		Copies: []Limit{{"2022-11-02", 100 << 20}, {Bytes: 4 << 20}}, Takes: writesBlob | AppendPosition | Source,
 	},
 	{
 		Name: "AppendBlock", Built: true, On: Blob, Verbs: PUT, Comp: "appendblock", Since: protocol.Version20150221, Leads: OfService, SAS: appendBlob,
-		Time: Upload, Body: Body{Kind: Stream, Limits: []BodyLimit{{"2022-11-02", 100 << 20}, {Bytes: 4 << 20}}},
+		Time: Upload, Body: Body{Kind: Stream, Limits: []Limit{{"2022-11-02", 100 << 20}, {Bytes: 4 << 20}}},
 		Takes: writesBlob | AppendPosition | Integrity,
 	},
 	{
@@ -244,14 +248,14 @@ var blobCompRows = []Operation{
 		Leads: OfService, SAS: newBlob, Takes: Conditions | IfTags | Lease | Metadata,
 	},
 	{
-		Name: "AbortCopyBlob", On: Blob, Verbs: PUT, Comp: "copy", Since: protocol.Version20120212,
+		Name: "AbortCopyBlob", Built: true, On: Blob, Verbs: PUT, Comp: "copy", Since: protocol.Version20120212,
 		With:  []Field{{Header: "X-Ms-Copy-Action", Value: "abort"}},
 		Leads: OfService, SAS: writeBlob, Takes: LeaseNeeded,
 	},
 	{
 		// The SDKs of one family name the comp.
-		Name: "CopyBlob", On: Blob, Verbs: PUT, Comp: "copy",
-		Leads: OfService, SAS: newBlob, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
+		Name: "CopyBlob", Built: true, On: Blob, Verbs: PUT, Comp: "copy",
+		Leads: OfService, SAS: newBlob, Time: OfCopy, Takes: writesBlob | Metadata | Source | AccessTier | Tags,
 	},
 	{
 		Name: "IncrementalCopyBlob", On: Blob, Verbs: PUT, Comp: "incrementalcopy", Since: protocol.Version20160531,

@@ -36,9 +36,11 @@ type Operation struct {
 	// Public is the access level of a container from which on anonymous requests may do it.
 	Public Public
 
-	Time  Time
-	Body  Body
-	Takes Takes
+	Time Time
+	Body Body
+	// Copies bounds what is taken from the source of a copy, in bytes, the newest version first.
+	Copies []Limit
+	Takes  Takes
 }
 
 // Resource is the kind of thing that a path names.
@@ -149,6 +151,8 @@ const (
 	Download
 	// OfBatch is batchMax.
 	OfBatch
+	// OfCopy is copyMax: what a copy takes depends on its source.
+	OfCopy
 )
 
 const (
@@ -159,6 +163,8 @@ const (
 	DownloadMax = 24 * time.Hour
 	// batchMax bounds a batch of blobs (protocol/blob.md 2.5).
 	batchMax = 2 * time.Minute
+	// copyMax bounds an operation that copies from another blob, which is carried out within the request.
+	copyMax = time.Hour
 	// uploadPerMiB is the time of an upload for each MiB of its body.
 	uploadPerMiB = 10 * time.Minute
 )
@@ -188,11 +194,11 @@ const UselessBodyMax = 64 << 10
 type Body struct {
 	Kind BodyKind
 	// Limits bound its length, the newest version first; the last one has no version.
-	Limits []BodyLimit
+	Limits []Limit
 }
 
-// BodyLimit is the longest body of a request of version Since or later.
-type BodyLimit struct {
+// Limit is how much a request of version Since or later may have, in bytes.
+type Limit struct {
 	Since protocol.Version
 	Bytes int64
 }
@@ -251,8 +257,13 @@ func (o *Operation) leader(t *route.Table, s geo.Service, a geo.Account) geo.Ran
 
 // BodyMax is the longest body that a request of version v may have, in bytes; zero where
 // the operation takes none.
-func (o *Operation) BodyMax(v protocol.Version) int64 {
-	for _, limit := range o.Body.Limits {
+func (o *Operation) BodyMax(v protocol.Version) int64 { return limitOf(o.Body.Limits, v) }
+
+// CopyMax is how much a request of version v may copy, in bytes; zero where nothing bounds it.
+func (o *Operation) CopyMax(v protocol.Version) int64 { return limitOf(o.Copies, v) }
+
+func limitOf(limits []Limit, v protocol.Version) int64 {
+	for _, limit := range limits {
 		if v >= limit.Since {
 			return limit.Bytes
 		}
@@ -267,6 +278,8 @@ func (o *Operation) TimeMax(length int64) time.Duration {
 		return DownloadMax
 	case o.Time == OfBatch:
 		return batchMax
+	case o.Time == OfCopy:
+		return copyMax
 	case o.Time == Upload && length > 0:
 		// Clipped before it is a Duration: a header may announce any length.
 		return max(RequestMax, time.Duration(min(length, o.BodyMax(protocol.Newest)))*(uploadPerMiB>>20))

@@ -8,7 +8,7 @@ const restypeService = "service"
 const xmlMax = 256 << 10
 
 func body(kind BodyKind, bytesMax int64) Body {
-	return Body{Kind: kind, Limits: []BodyLimit{{Bytes: bytesMax}}}
+	return Body{Kind: kind, Limits: []Limit{{Bytes: bytesMax}}}
 }
 
 // serviceRows are the calls that every service has (protocol/service.md 1), with the

@@ -136,6 +136,14 @@ var (
 	// CannotVerifyCopySource has the status of a source that was not reached: see CopySourceRefused.
 	CannotVerifyCopySource = Row{500, "CannotVerifyCopySource", "Could not verify the copy source within the specified time. Examine the HTTP status code and message for more information about the failure."}
 
+	// Of copies.
+	SourceConditionNotMet          = Row{412, "SourceConditionNotMet", "The source condition specified using HTTP conditional header(s) is not met."}
+	TargetConditionNotMet          = Row{412, "TargetConditionNotMet", "The target condition specified using HTTP conditional header(s) is not met."}
+	NoPendingCopyOperation         = Row{409, "NoPendingCopyOperation", "There is currently no pending copy operation."}
+	InvalidSourceBlobType          = Row{409, "InvalidSourceBlobType", "The copy source blob type is invalid."}
+	CopyAcrossAccountsNotSupported = Row{400, "CopyAcrossAccountsNotSupported", "The copy source account and destination account must be the same."}
+	BothTagsAndSourceTags          = Row{400, "BothUserTagsAndSourceTagsCopyPresentException", "The tags of the request and those of the copy source cannot both be asked for."}
+
 	// Queue service.
 	QueueAlreadyExists = Row{409, "QueueAlreadyExists", "The specified queue already exists."}
 	QueueBeingDeleted  = Row{409, "QueueBeingDeleted", "The specified queue is being deleted."}
