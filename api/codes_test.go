@@ -112,6 +112,11 @@ func leasing(name, action string, headers ...string) coded {
 	return blob("PUT /acct/cont/"+name+"?comp=lease", "", append([]string{"x-ms-lease-action", action}, headers...)...)
 }
 
+// copying copies a blob of cont to another one.
+func copying(to, from string, headers ...string) coded {
+	return blob("PUT /acct/cont/"+to, "", append([]string{"x-ms-copy-source", "http://localhost/acct/cont/" + from}, headers...)...)
+}
+
 // change is a batch of one change set, whose operations are these entities.
 func change(keys ...string) string {
 	out := "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n"
@@ -278,7 +283,15 @@ func codeRequests() map[string]coded {
 		"InvalidXMLNodeValue":      queue("PUT /acct/que?comp=acl", policy("<Id>a</Id><AccessPolicy><Permission>x</Permission></AccessPolicy>")),
 		"MissingXMLNode":           queue("PUT /acct/que?comp=acl", policy("")),
 		"PublicAccessNotPermitted": blob("PUT /acct/public?restype=container", "", "x-ms-blob-public-access", "blob"),
-		"ConditionsNotSupported":   blob("DELETE /acct/cont?restype=container", "", "If-Match", "*"),
+		"SourceConditionNotMet":    copying("b", "there", "x-ms-source-if-match", `"0x1"`),
+		"TargetConditionNotMet":    copying("there", "there", "If-Match", `"0x1"`),
+		"NoPendingCopyOperation":   blob("PUT /acct/cont/there?comp=copy&copyid="+someLease, "", "x-ms-copy-action", "abort"),
+		"InvalidSourceBlobType":    copying("b", "log", "x-ms-requires-sync", "true"),
+		"BothTagsAndSourceTags":    copying("b", "there", "x-ms-requires-sync", "true", "x-ms-copy-source-tag-option", "COPY", "x-ms-tags", "a=b"),
+
+		"CopyAcrossAccountsNotSupported": blob("PUT /acct/cont/b", "", "x-ms-copy-source", "/mirror/cont/b", "x-ms-version", "2011-08-18"),
+
+		"ConditionsNotSupported": blob("DELETE /acct/cont?restype=container", "", "If-Match", "*"),
 	}
 }
 

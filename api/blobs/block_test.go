@@ -235,7 +235,7 @@ func TestBlockHashes(t *testing.T) {
 }
 
 // Bodies over the limit of the version are 413 with the limit, before they are read.
-func TestLimits(t *testing.T) {
+func TestBodyLimits(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow under the race detector")

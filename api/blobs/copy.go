@@ -82,7 +82,7 @@ func (c *call) readTagOption() error {
 	return nil
 }
 
-// targetConditions are those on the destination of a copy, whose result has a code of its own.
+// targetConditions are those on the destination of a copy, which has another code for them.
 type targetConditions struct{ blobs.Conditions }
 
 // Write implements blobs.Conditions.

@@ -21,9 +21,6 @@ const (
 	headerSourceLease  = "X-Ms-Source-Lease-Id"
 )
 
-// sourceURLMax is the longest URL of a source, in bytes (protocol/blob.md 23).
-const sourceURLMax = 2 << 10
-
 // copySource is what a request says of the blob that it copies from (protocol/blob.md 13).
 type copySource struct {
 	uri string
@@ -45,18 +42,13 @@ type copySource struct {
 func (c *call) readSource() error {
 	in := c.in.from
 	in.uri = c.r.Header(headerCopySource)
-	switch {
-	case in.uri == "":
+	if in.uri == "" {
 		return missing(headerCopySource)
-	case len(in.uri) > sourceURLMax:
-		return badHeader(headerCopySource, in.uri)
 	}
 	if path, isPath := strings.CutPrefix(in.uri, "/"); isPath && c.r.Version < protocol.Version20120212 {
-		account, rest, _ := strings.Cut(path, "/")
-		if account != string(c.r.Account.Name) {
+		if account, _, _ := strings.Cut(path, "/"); account != string(c.r.Account.Name) {
 			return storageerr.CopyAcrossAccountsNotSupported
 		}
-		in.uri = c.r.Base + rest
 	}
 	names := []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since"}
 	return c.under("X-Ms-Source-", names, func(h http.Header) (err error) {
