@@ -24,10 +24,11 @@ func blobType(b *blobs.Blob) string {
 	return "BlockBlob"
 }
 
-// readAppendPosition reads the conditions on the length of an append blob (protocol/blob.md 12). Only what has a body takes
+// readAppendPosition reads the conditions on the length of an append blob (protocol/blob.md 12). Only what appends takes
 // the one on the length afterwards.
 func (c *call) readAppendPosition() (err error) {
-	if c.in.appendAt, err = c.parseLength(headerAppendPosition); err == nil && c.asked.Body.Kind == operation.Stream {
+	appends := c.asked.Body.Kind == operation.Stream || c.asked.Takes&operation.Source != 0
+	if c.in.appendAt, err = c.parseLength(headerAppendPosition); err == nil && appends {
 		c.in.sizeMax, err = c.parseLength(headerSizeMax)
 	}
 	return err

@@ -1,11 +1,20 @@
 package blobs
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"antipode/services"
+	"antipode/services/blobs"
 )
 
 // Copies of every kind of payload, of which nothing is put within the location.
@@ -100,4 +109,192 @@ func TestFromURL(t *testing.T) {
 	require.Equal(t, puts, r.payload.puts.Load())
 	require.Equal(t, "text/x", r.get("/cont/put").header.Get("Content-Type"))
 	require.Equal(t, md5Of(large), r.get("/cont/put").header.Get("Content-MD5"))
+}
+
+// steppedWriter calls before ahead of each step of a copy that has too many blocks for one change.
+type steppedWriter struct {
+	services.AllWriter
+	steps  atomic.Int64
+	before func(step int64)
+}
+
+func (w *steppedWriter) Write(ctx context.Context, write services.Write) error {
+	if _, is := write.(*blobs.StageCopy); is {
+		if n := w.steps.Add(1); w.before != nil {
+			w.before(n)
+		}
+	}
+	return w.AllWriter.Write(ctx, write)
+}
+
+func newSteppedRig(t *testing.T) (*rig, *steppedWriter) {
+	w := &steppedWriter{}
+	return newRig(t, func(o *Options) { w.AllWriter, o.Writer = o.Writer, w }), w
+}
+
+// putList makes a blob of n blocks of 4 KiB, some of them in chunks.
+func (r *rig) putList(path string, n int, seed byte) []byte {
+	r.t.Helper()
+	var whole []byte
+	var ids []string
+	for i := range n {
+		size := 4 << 10
+		if i%50 == 7 {
+			size = 17 << 10
+		}
+		part := content(size+i, seed)
+		id := fmt.Sprintf("%04d", i)
+		require.Equal(r.t, 201, r.putBlock(path, id, part).status)
+		whole, ids = append(whole, part...), append(ids, "L"+id)
+	}
+	require.Equal(r.t, 201, r.commit(path, ids).status)
+	return whole
+}
+
+// Copies of many blocks come in steps, which leave nothing but the copy: block lists with their ids, and append blobs, to which
+// the copy can be appended.
+func TestCopyInSteps(t *testing.T) {
+	t.Parallel()
+	r, w := newSteppedRig(t)
+	want := r.putList("/cont/list", 300, 1)
+	require.Equal(t, 202, r.copy("/cont/copy", "/cont/list").status)
+	require.Greater(t, w.steps.Load(), int64(1))
+	r.requireBlob("/cont/copy", want)
+	require.Equal(t, r.get("/cont/list?comp=blocklist").body, r.get("/cont/copy?comp=blocklist").body)
+	require.Equal(t, r.rows("/cont/list"), r.rows("/cont/copy"))
+	require.Equal(t, 202, r.copy("/cont/list", "/cont/list", "x-ms-meta-a", "b").status)
+	r.requireBlob("/cont/list", want)
+	require.Equal(t, r.rows("/cont/copy"), r.rows("/cont/list"), "the copied rows are dropped")
+	require.Equal(t, 202, r.do(http.MethodDelete, "/cont/list", nil).status)
+	r.requireBlob("/cont/copy", want)
+
+	require.Equal(t, 201, r.create("/cont/log").status)
+	var appended []byte
+	for i := range 300 {
+		part := content(4<<10+i, 2)
+		require.Equal(t, 201, r.append("/cont/log", part).status)
+		appended = append(appended, part...)
+	}
+	before := w.steps.Load()
+	require.Equal(t, 202, r.copy("/cont/log2", "/cont/log").status)
+	require.Greater(t, w.steps.Load(), before+1)
+	a := r.append("/cont/log2", []byte("x"), "x-ms-blob-condition-appendpos", strconv.Itoa(len(appended)))
+	require.Equal(t, "301", a.header.Get("x-ms-blob-committed-block-count"), "%s", a.body)
+	r.requireBlob("/cont/log", appended)
+	r.requireBlob("/cont/log2", append(appended, 'x'))
+}
+
+// A write of the destination ends a copy in steps, which begins again; one that is overtaken every time is 503.
+func TestOvertakenCopy(t *testing.T) {
+	t.Parallel()
+	r, w := newSteppedRig(t)
+	want := r.putList("/cont/list", 300, 1)
+	w.before = func(step int64) {
+		if step == 2 {
+			require.Equal(t, 201, r.put("/cont/copy", []byte("other")).status)
+		}
+	}
+	require.Equal(t, 202, r.copy("/cont/copy", "/cont/list").status)
+	r.requireBlob("/cont/copy", want)
+	require.Equal(t, r.rows("/cont/list"), r.rows("/cont/copy"))
+	w.before = func(int64) { require.Equal(t, 201, r.put("/cont/copy", []byte("other")).status) }
+	w.steps.Store(0)
+	r.requireCode(r.copy("/cont/copy", "/cont/list"), 503, "ServerBusy")
+	require.EqualValues(t, 2*commitTries, w.steps.Load())
+	r.requireBlob("/cont/copy", []byte("other"))
+	w.before = nil
+	require.Equal(t, 201, r.put("/cont/copy", []byte("last")).status)
+	require.Equal(t, 1, r.rows("/cont/copy"), "steps of copies that were ended are dropped")
+}
+
+// A source that is replaced while it is copied is copied as it was, or as it is then: never a part of both.
+func TestSourceReplacedWhileItIsCopied(t *testing.T) {
+	t.Parallel()
+	r, w := newSteppedRig(t)
+	r.putList("/cont/list", 300, 1)
+	var later []byte
+	w.before = func(step int64) {
+		if step == 1 {
+			later = r.putList("/cont/list", 280, 3)
+		}
+	}
+	require.Equal(t, 202, r.copy("/cont/copy", "/cont/list").status)
+	r.requireBlob("/cont/copy", later)
+	w.before = func(step int64) {
+		if step == 1 {
+			require.Equal(t, 202, r.do(http.MethodDelete, "/cont/list", nil).status)
+		}
+	}
+	w.steps.Store(0)
+	r.requireCode(r.copy("/cont/copy", "/cont/list"), 404, "CannotVerifyCopySource")
+	r.requireBlob("/cont/copy", later)
+}
+
+// Of copies onto one blob at once each succeeds or is 503, and the blob is always one of the sources.
+func TestConcurrentCopies(t *testing.T) {
+	t.Parallel()
+	r, _ := newSteppedRig(t)
+	sources := [][]byte{r.putList("/cont/0", 290, 1), r.putList("/cont/1", 300, 2), content(2<<20, 3)}
+	require.Equal(t, 201, r.put("/cont/2", sources[2]).status)
+	require.Equal(t, 202, r.copy("/cont/to", "/cont/0").status)
+	var wg sync.WaitGroup
+	var copied atomic.Int64
+	for i := range sources {
+		wg.Go(func() {
+			for range 6 {
+				switch a := r.copy("/cont/to", "/cont/"+strconv.Itoa(i)); a.status {
+				case 202:
+					copied.Add(1)
+				case 503:
+				default:
+					t.Errorf("copy: %d %s", a.status, a.body)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		a := r.get("/cont/to")
+		whole := a.err == nil && a.status == 200
+		if running && !whole {
+			continue // It broke off, since the blob was replaced.
+		}
+		require.True(t, slices.ContainsFunc(sources, func(s []byte) bool { return bytes.Equal(s, a.body) }), "%d bytes of none of the sources", len(a.body))
+	}
+	require.Positive(t, copied.Load())
+	require.Equal(t, 201, r.put("/cont/to", nil).status)
+	require.Equal(t, 1, r.rows("/cont/to"))
+}
+
+// A blob without blocks shares the chunks of a list; those of a very long list are read and put as fewer.
+func TestManyChunksAreJoined(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	var want []byte
+	var ids []string
+	for i := range 3 {
+		part := content(17<<10, byte(i))
+		require.Equal(t, 201, r.putBlock("/cont/list", strconv.Itoa(i), part).status)
+		ids, want = append(ids, "L"+strconv.Itoa(i)), append(want, part...)
+	}
+	require.Equal(t, 201, r.commit("/cont/list", ids).status)
+	puts := r.payload.puts.Load()
+	require.Equal(t, 201, r.copy("/cont/put", "/cont/list", "x-ms-blob-type", "BlockBlob").status)
+	require.Equal(t, puts, r.payload.puts.Load())
+	r.requireBlob("/cont/put", want)
+	ids = slices.Repeat(ids, (sharedMax+3)/3)
+	require.Equal(t, 201, r.commit("/cont/list", ids).status)
+	want = bytes.Repeat(want, (sharedMax+3)/3)
+	require.Equal(t, 201, r.copy("/cont/put", "/cont/list", "x-ms-blob-type", "BlockBlob").status)
+	require.Equal(t, puts+chunksOf(len(want)), r.payload.puts.Load())
+	r.requireBlob("/cont/put", want)
 }

@@ -13,6 +13,7 @@ import (
 
 	"antipode/api/protocol"
 	"antipode/api/wire"
+	"antipode/internal/clock"
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 )
@@ -40,10 +41,10 @@ type answered struct {
 // waited for.
 func (a *answered) Read(p []byte) (int, error) {
 	a.stall.Reset(a.wait)
-	began := time.Now()
+	began := clock.System{}.Now() // Sockets live in the machine's time.
 	n, err := a.body.Read(p)
 	a.stall.Stop()
-	a.wait -= time.Since(began)
+	a.wait -= clock.System{}.Now().Sub(began)
 	if a.left -= n; a.left <= 0 {
 		a.left, a.wait = stallBytes, a.max
 	}
