@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -390,6 +391,54 @@ func TestSASOfAppendBlobs(t *testing.T) {
 		rig.want(t, add.by(of+"a"), 409, "BlobIsSealed")
 		rig.want(t, add, 409, "BlobIsSealed")
 	}
+}
+
+// The destination of a copy is written as by Put Blob: c makes one and does not replace one. Tags of the source need t at either
+// blob. The source is read by the signature in its URL; without one by the key of a request that has one.
+func TestSASOfCopies(t *testing.T) {
+	t.Parallel()
+	rig := newResolveRig(t)
+	from := rig.urls[geo.Blob] + "/acct/cont/there"
+	signed := func(letters string) string {
+		r := blob("GET /acct/cont/there", "").by(ofContainer+letters).signed(t, rig.urls)
+		return from + "?" + r.URL.RawQuery
+	}
+	sync := []string{"x-ms-requires-sync", "true"}
+	for i, headers := range [][]string{nil, sync, {"x-ms-blob-type", blockBlobs}} {
+		name := fmt.Sprintf("PUT /acct/cont/copy%d", i)
+		to := func(source string, more ...string) coded {
+			return blob(name, "", slices.Concat([]string{"x-ms-copy-source", source}, headers, more)...)
+		}
+		status := 202
+		if i == 2 {
+			status = 201
+		}
+		rig.want(t, to(signed("r")).by(ofContainer+"r"), 403, "AuthorizationPermissionMismatch")
+		rig.want(t, to(from).by(ofContainer+"c"), 401, "CannotVerifyCopySource")
+		rig.want(t, to(signed("w")).by(ofContainer+"c"), 403, "CannotVerifyCopySource")
+		rig.want(t, to(signed("r")).by(ofContainer+"c"), status, "")
+		rig.want(t, to(signed("r")).by(ofContainer+"c"), 403, "UnauthorizedBlobOverwrite")
+		rig.want(t, to(signed("r")).by(ofContainer+"w"), status, "")
+		rig.want(t, to(signed("r")), status, "")
+		rig.want(t, to(from), status, "")
+		rig.want(t, to(signed("r"), "x-ms-tags", "a=b").by(ofContainer+"w"), 403, "AuthorizationPermissionMismatch")
+		rig.want(t, to(signed("r"), "x-ms-tags", "a=b").by(ofContainer+"wt"), status, "")
+		if i > 0 {
+			rig.want(t, to(signed("rt"), "x-ms-copy-source-tag-option", "COPY").by(ofContainer+"w"), 403, "AuthorizationPermissionMismatch")
+			rig.want(t, to(signed("r"), "x-ms-copy-source-tag-option", "COPY").by(ofContainer+"wt"), 403, "CannotVerifyCopySource")
+			rig.want(t, to(signed("rt"), "x-ms-copy-source-tag-option", "COPY").by(ofContainer+"wt"), status, "")
+		}
+	}
+	block := blob("PUT /acct/cont/blocks?comp=block&blockid=AA==", "", "x-ms-copy-source", signed("r"))
+	rig.want(t, block.by(ofContainer+"ar"), 403, "AuthorizationPermissionMismatch")
+	rig.want(t, block.by(ofContainer+"c"), 201, "")
+	rig.want(t, blob("PUT /acct/cont/log", "", "x-ms-blob-type", "AppendBlob"), 201, "")
+	add := blob("PUT /acct/cont/log?comp=appendblock", "", "x-ms-copy-source", signed("r"))
+	rig.want(t, add.by(ofContainer+"cr"), 403, "AuthorizationPermissionMismatch")
+	rig.want(t, add.by(ofContainer+"a"), 201, "")
+	abort := blob("PUT /acct/cont/copy0?comp=copy&copyid="+someLease, "", "x-ms-copy-action", "abort")
+	rig.want(t, abort.by(ofContainer+"c"), 403, "AuthorizationPermissionMismatch")
+	rig.want(t, abort.by(ofContainer+"w"), 409, "NoPendingCopyOperation")
 }
 
 // Signatures of blobs: c creates and does not overwrite, and the answer shows what the signature says.

@@ -61,7 +61,9 @@ func TestCopyCases(t *testing.T) {
 	from := func(name string, header ...string) list {
 		return append(list{"x-ms-copy-source", "{of}" + name}, header...)
 	}
-	sync := func(name string, header ...string) list { return from(name, append(header, "x-ms-requires-sync", "true")...) }
+	sync := func(name string, header ...string) list {
+		return from(name, append(header, "x-ms-requires-sync", "true")...)
+	}
 	const put, head = "PUT ", "HEAD "
 	done := list{"x-ms-copy-status=success", "Content-Length=0", "!Content-MD5", "!x-ms-content-crc64", "!x-ms-request-server-encrypted"}
 	runCopies(r, []appendCase{
@@ -210,7 +212,9 @@ func TestFromURLCases(t *testing.T) {
 	from := func(name string, header ...string) list {
 		return append(list{"x-ms-copy-source", "{of}" + name}, header...)
 	}
-	blob := func(name string, header ...string) list { return from(name, append(header, "x-ms-blob-type", "BlockBlob")...) }
+	blob := func(name string, header ...string) list {
+		return from(name, append(header, "x-ms-blob-type", "BlockBlob")...)
+	}
 	const put, block, app, head = "PUT ", "PUT ?comp=block&blockid=Y2M=", "PUT ?comp=appendblock", "HEAD "
 	hello, crc := md5Of([]byte("hello")), "x-ms-content-crc64=V0JSBnCFdzM="
 	other := md5Of([]byte("other"))
@@ -301,8 +305,10 @@ func TestSourceTagsNeedPermission(t *testing.T) {
 	for letters, may := range map[string]bool{"r": false, "rt": true} {
 		r.sources = fakeSources{r: r, access: &protocol.Access{Letters: letters}}
 		for _, header := range [][]string{
-			{"x-ms-source-if-tags", "a='b'"}, {"x-ms-source-if-tags", "a='b'", "x-ms-blob-type", "BlockBlob"},
-			{"x-ms-copy-source-tag-option", "COPY", "x-ms-blob-type", "BlockBlob"}, {"x-ms-copy-source-tag-option", "COPY", "x-ms-requires-sync", "true"},
+			{"x-ms-source-if-tags", "a='b'"},
+			{"x-ms-source-if-tags", "a='b'", "x-ms-blob-type", "BlockBlob"},
+			{"x-ms-copy-source-tag-option", "COPY", "x-ms-blob-type", "BlockBlob"},
+			{"x-ms-copy-source-tag-option", "COPY", "x-ms-requires-sync", "true"},
 		} {
 			a := r.copy("/cont/new", "/cont/block", header...)
 			if may {

@@ -54,6 +54,45 @@ func TestOrderOfChecks(t *testing.T) {
 			{"x-ms-blob-condition-maxsize", "x", "InvalidHeaderValue"},
 			contentMD5, long, none,
 		},
+		"PUT /none/b?comp=copy": {
+			snapshot,
+			{"x-ms-copy-source-authorization", "x", "UnsupportedHeader"},
+			unbuilt,
+			{"x-ms-seal-blob", "x", "InvalidHeaderValue"},
+			{"x-ms-rehydrate-priority", "x", "InvalidHeaderValue"},
+			{"x-ms-source-lease-id", "x", "UnsupportedHeader"},
+			{"x-ms-source-if-tags", "x", "InvalidHeaderValue"},
+			lease, date, ifTags,
+			{"x-ms-copy-source", "", "MissingRequiredHeader"},
+			{"x-ms-source-if-modified-since", date.value, "InvalidHeaderValue"},
+			tier, metadata, tags, none,
+		},
+		"PUT /none/b?comp=copy&": {snapshot, unbuilt, {"?copyid", "x", "InvalidQueryParameterValue"}, lease, none},
+		"PUT /none/b?comp=appendblock&": {
+			snapshot,
+			{"x-ms-source-encryption-key", "x", "UnsupportedHeader"},
+			unbuilt,
+			{"x-ms-source-range", "x", "InvalidHeaderValue"},
+			{"x-ms-source-content-md5", "x", "InvalidHeaderValue"},
+			{"x-ms-source-content-crc64", "x", "InvalidHeaderValue"},
+			lease, date, ifTags,
+			{"x-ms-source-if-modified-since", date.value, "InvalidHeaderValue"},
+			{"x-ms-blob-condition-appendpos", "x", "InvalidHeaderValue"},
+			{"x-ms-blob-condition-maxsize", "x", "InvalidHeaderValue"},
+			none,
+		},
+		"PUT /none/b?&": {
+			snapshot,
+			{"x-ms-source-encryption-key", "x", "UnsupportedHeader"},
+			unbuilt,
+			{"x-ms-copy-source-blob-properties", "x", "InvalidHeaderValue"},
+			{"x-ms-source-content-md5", "x", "InvalidHeaderValue"},
+			{"x-ms-copy-source-tag-option", "x", "InvalidHeaderValue"},
+			{"x-ms-source-if-tags", "x", "InvalidHeaderValue"},
+			lease, date, ifTags,
+			{"x-ms-source-if-modified-since", date.value, "InvalidHeaderValue"},
+			tier, metadata, tags, storedMD5, none,
+		},
 		"PUT /none/b?comp=seal": {
 			snapshot, unbuilt, lease, date, {"x-ms-blob-condition-appendpos", "x", "InvalidHeaderValue"}, none,
 		},
@@ -95,8 +134,13 @@ func TestOrderOfChecks(t *testing.T) {
 			method, path, _ := strings.Cut(request, " ")
 			path, query, _ := strings.Cut(path, "?")
 			sent := map[string]string{"x-ms-blob-type": "BlockBlob"}
-			if strings.HasSuffix(request, "=tier") {
+			switch {
+			case strings.HasSuffix(request, "=tier"):
 				sent["x-ms-access-tier"] = "Cool"
+			case strings.HasSuffix(request, "=copy&"):
+				sent["x-ms-copy-action"], sent["x-ms-blob-type"] = "abort", ""
+			case strings.HasSuffix(request, "=copy"), strings.HasSuffix(request, "&"):
+				sent["x-ms-copy-source"] = "http://localhost/acct/none/b"
 			}
 			body := bodies[request]
 			for i := len(faults) - 1; i >= 0; i-- {
@@ -108,6 +152,9 @@ func TestOrderOfChecks(t *testing.T) {
 				case f.name != "":
 					sent[f.name] = f.value
 				}
+			}
+			if !strings.Contains(query, "copyid=") {
+				query += "&copyid=" + noLease
 			}
 			if !strings.Contains(query, "blockid=") {
 				query += "&blockid=AAAA"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,6 +126,22 @@ func TestListBlobsProperties(t *testing.T) {
 	require.Empty(t, old.Blobs[0].Properties.AccessTier)
 	require.Empty(t, old.Blobs[0].Properties.CreationTime)
 	require.Nil(t, old.Blobs[0].Metadata)
+}
+
+// include=copy shows the copy that a blob, or a snapshot, came by, as its properties do.
+func TestListedCopies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	require.Equal(t, 201, r.put("/cont/from", []byte("hello")).status)
+	require.Equal(t, 202, r.copy("/cont/to", "/cont/from").status)
+	require.Equal(t, 201, r.do(http.MethodPut, "/cont/to?comp=snapshot", nil).status)
+	head := r.do(http.MethodHead, "/cont/to", nil).header
+	want := "<CopyId>" + head.Get("x-ms-copy-id") + "</CopyId><CopyStatus>success</CopyStatus><CopySource>" + head.Get("x-ms-copy-source") +
+		"</CopySource><CopyProgress>5/5</CopyProgress><CopyCompletionTime>" + head.Get("x-ms-copy-completion-time") + "</CopyCompletionTime>"
+	require.Equal(t, 1, strings.Count(string(r.get(listPath+"&include=copy").body), want))
+	require.Equal(t, 2, strings.Count(string(r.get(listPath+"&include=copy,snapshots").body), want))
+	require.NotContains(t, string(r.get(listPath+"&include=snapshots").body), "<Copy")
+	r.requireCode(r.get(listPath+"&include=copy", "x-ms-version", "2011-08-18"), 400, "InvalidQueryParameterValue")
 }
 
 // Pages of any size hold every blob and prefix once, in order, and what was written
