@@ -110,7 +110,6 @@ func (c *call) copyBlob() error {
 		return err
 	}
 	a := &head{status: http.StatusAccepted}
-	defer func() { c.bodyHold.Release() }()
 	err = c.withSource(func(o *origin) error {
 		w := &blobs.CopyBlob{Command: of}
 		var id lease.ID
@@ -213,7 +212,11 @@ func (c *call) bring(o *origin, w *blobs.CopyBlob, sums *digests) (err error) {
 		w.Blob.Length, w.Blob.Inline, w.Blob.Chunks = b.Length, b.Inline, b.Chunks
 		return nil
 	}
+	c.bodyHold = c.inFlight.Hold(c.r)
 	for {
+		if err := c.bodyHold.Grow(c.ctx, heldOf(o.blocks)); err != nil {
+			return err
+		}
 		if w.Add(o.blocks) {
 			for step := w.Stage(); step != nil; step = w.Stage() {
 				if err := c.commit(step, &step.Command); err != nil {
@@ -229,6 +232,15 @@ func (c *call) bring(o *origin, w *blobs.CopyBlob, sums *digests) (err error) {
 			return err
 		}
 	}
+}
+
+// heldOf is about how much memory a copy keeps of blocks, in bytes.
+func heldOf(blocks []blobs.CopyBlock) (n int64) {
+	const each, chunk = 256, 64
+	for i := range blocks {
+		n += each + int64(len(blocks[i].Inline)+len(blocks[i].Chunks)*chunk)
+	}
+	return n
 }
 
 // moreBlocks reads the next blocks of a source.

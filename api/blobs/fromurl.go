@@ -108,7 +108,6 @@ func (c *call) putBlobFromURL() error {
 		return err
 	}
 	a := &head{status: http.StatusCreated, written: true}
-	defer func() { c.bodyHold.Release() }()
 	err = c.withSource(func(o *origin) error {
 		w, sums := &blobs.CopyBlob{Command: of, AnyType: true}, c.in.from.newDigests()
 		var err error
@@ -167,7 +166,6 @@ func (c *call) putBlockFromURL(id string) error {
 		return err
 	}
 	a := &head{status: http.StatusCreated, written: true}
-	defer func() { c.bodyHold.Release() }()
 	err = c.withSource(func(o *origin) error {
 		w := &blobs.PutBlock{Command: of, ID: id}
 		err := c.takeBlock(o, w.Name, &w.Block, a, func(s ranges.State) error { return w.Admit(s, c.now()) })
@@ -189,7 +187,6 @@ func (c *call) appendBlockFromURL() error {
 		return err
 	}
 	a := &head{status: http.StatusCreated, written: true}
-	defer func() { c.bodyHold.Release() }()
 	err = c.withSource(func(o *origin) error {
 		w := &blobs.AppendBlock{Command: of, Position: c.in.appendAt, SizeMax: c.in.sizeMax}
 		err := c.takeBlock(o, w.Name, &w.Block, a, func(s ranges.State) error { return w.Admit(s, c.now()) })

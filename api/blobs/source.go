@@ -96,6 +96,7 @@ type origin struct {
 // withSource finds the source and calls f; again with a later state of a source that was replaced, or of a destination that
 // overtook the copy.
 func (c *call) withSource(f func(*origin) error) error {
+	defer func() { c.bodyHold.Release() }()
 	src, err := c.r.Sources.Source(c.ctx, c.r, c.in.from.uri)
 	if err != nil {
 		return c.showRefusal(err)
@@ -109,6 +110,7 @@ func (c *call) withSource(f func(*origin) error) error {
 		return c.showRefusal(f(o))
 	}
 	for range commitTries {
+		c.bodyHold.Release() // Of the try before.
 		o, err := c.openHere(src)
 		if err == nil {
 			err = f(o)
