@@ -201,9 +201,12 @@ func (c *call) checkSource(b *blobs.Blob) error {
 	return nil
 }
 
-// refusedBy is the error of a copy whose source is refused with err, which is ours.
+// refusedBy is the error of a copy whose source is refused with err. What is not built, or a bug, stays, and so does a
+// source to be read again.
 func refusedBy(err error) error {
-	if e, known := storageerr.Of(err); known && e.Status < http.StatusInternalServerError && !errors.Is(err, storageerr.BlobOverwritten) {
+	e, known := storageerr.Of(err)
+	final := known && (e.Status < http.StatusInternalServerError || e.Status == http.StatusServiceUnavailable)
+	if final && !errors.Is(err, storageerr.BlobOverwritten) {
 		return storageerr.CopySourceRefused(e.Status, e.Code, e.Message)
 	}
 	return err
