@@ -298,3 +298,24 @@ func TestManyChunksAreJoined(t *testing.T) {
 	require.Equal(t, puts+chunksOf(len(want)), r.payload.puts.Load())
 	r.requireBlob("/cont/put", want)
 }
+
+// What a copy keeps of blocks, and what it reads of a source, counts for its account, and is given back however it ends.
+func TestCopiesAreBounded(t *testing.T) {
+	t.Parallel()
+	const bytesMax = 32 << 20
+	r := newRig(t, func(o *Options) { o.InFlightBytesMax = bytesMax })
+	r.putList("/cont/list", 20, 1)
+	share := r.handler.inFlight.Of("acct")
+	held, ok := share.TryAdmit(bytesMax / 2)
+	require.True(t, ok)
+	for _, header := range [][]string{nil, {"x-ms-blob-type", "BlockBlob"}} {
+		r.requireCode(r.copy("/cont/copy?limit=50ms", "/cont/list", header...), 503, "ServerBusy")
+	}
+	share.Release(held)
+	for _, header := range [][]string{nil, {"x-ms-blob-type", "BlockBlob"}, {"x-ms-blob-type", "BlockBlob", "x-ms-source-content-md5", md5Of(nil)}} {
+		require.Less(t, r.copy("/cont/copy", "/cont/list", header...).status, 500)
+	}
+	held, ok = share.TryAdmit(bytesMax / 2)
+	require.True(t, ok, "not all is given back")
+	share.Release(held)
+}

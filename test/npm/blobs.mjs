@@ -328,6 +328,53 @@ async function appends() {
   await log.delete();
 }
 
+// copies makes a copy in each way, by the key, by a signature and of -secondary, and reads each at both locations.
+async function copies() {
+  const content = randomBytes(5 << 20);
+  const from = container.getBlockBlobClient("copied");
+  const put = await from.uploadData(content, { blockSize: 1 << 20, maxSingleShotSize: 1 << 20, metadata: { of: "copied" }, tags: { k: "v" } });
+  await arrived("copied", put.etag);
+  const expiresOn = new Date(Date.now() + 3600_000);
+  const signed = await from.generateSasUrl({ permissions: BlobSASPermissions.parse("rt"), expiresOn });
+  for (const [way, url] of Object.entries({ key: from.url, sas: signed, far: second.getBlobClient("copied").url })) {
+    const target = (name) => container.getBlockBlobClient(`copies/${way}/${name}`);
+    const started = await (await target("begun").beginCopyFromURL(url, { tier: "Cool" })).pollUntilDone();
+    assert.equal(started.copyStatus, "success");
+    const synced = await target("synced").syncCopyFromURL(url, { sourceContentMD5: createHash("md5").update(content).digest() });
+    assert.deepEqual([synced.copyStatus, synced.copyId.length], ["success", 36]);
+    const uploaded = await target("uploaded").syncUploadFromURL(url, { conditions: { ifNoneMatch: "*" } });
+    const blocks = target("blocks");
+    await blocks.stageBlockFromURL("AAAA", url, 0, 3_000_000);
+    await blocks.stageBlockFromURL("AAAB", url, 3_000_000, content.length - 3_000_000);
+    const listed = await blocks.commitBlockList(["AAAA", "AAAB"]);
+    const log = container.getAppendBlobClient(`copies/${way}/log`);
+    await log.create();
+    const appended = await log.appendBlockFromURL(url, 0, content.length);
+    for (const [name, etag] of Object.entries({ begun: started.etag, synced: synced.etag, uploaded: uploaded.etag, blocks: listed.etag, log: appended.etag })) {
+      await arrived(`copies/${way}/${name}`, etag);
+      await same(`copies/${way}/${name}`, content);
+    }
+    const of = await target("begun").getProperties();
+    assert.deepEqual([of.copyStatus, of.copyProgress, of.metadata.of, of.accessTier], ["success", `${content.length}/${content.length}`, "copied", "Cool"]);
+    assert.equal(of.copySource, url.split("?")[0]);
+    const whole = target("uploaded");
+    await fails(whole.syncUploadFromURL(url, { conditions: { ifMatch: '"0x1"' } }), 412, "TargetConditionNotMet");
+    await fails(whole.syncUploadFromURL(url, { sourceConditions: { ifMatch: '"0x1"' } }), 412, "SourceConditionNotMet");
+    await fails(whole.abortCopyFromURL(started.copyId), 409, "NoPendingCopyOperation");
+  }
+  const tagged = container.getBlockBlobClient("copies/tagged");
+  await tagged.syncCopyFromURL(signed, { copySourceTags: "COPY" });
+  assert.deepEqual((await tagged.getTags()).tags, { k: "v" });
+  await fails(second.getBlockBlobClient("copies/new").syncCopyFromURL(from.url), 403, "InsufficientAccountPermissions");
+  let shown = 0;
+  for await (const item of container.listBlobsFlat({ prefix: "copies/", includeCopy: true })) {
+    if (item.properties.copyStatus === "success") shown++;
+    await container.deleteBlob(item.name);
+  }
+  assert.equal(shown, 7);
+  await from.delete();
+}
+
 // batches delete many blobs at once, of the account or of the container, and say of each what became of it.
 async function batches() {
   const names = [...Array(256).keys()].map((i) => `batch/${i}+ %`);
@@ -402,6 +449,7 @@ await snapshots();
 await tags();
 await tiers();
 await appends();
+await copies();
 await batches();
 await root();
 await refused();

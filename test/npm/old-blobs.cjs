@@ -295,6 +295,23 @@ async function root() {
   await call("deleteContainer", "$root");
 }
 
+async function copies() {
+  await call("createBlockBlobFromText", CONTAINER, "copied", "hello", { metadata: { of: "copied" } });
+  const made = await call("startCopyBlob", primary.getUrl(CONTAINER, "copied"), CONTAINER, "copy");
+  assert.equal(made.copy.status, "success");
+  const of = await call("getBlobProperties", CONTAINER, "copy");
+  assert.deepEqual([of.copy.id, of.copy.status, of.copy.progress, of.copy.source, of.metadata.of],
+    [made.copy.id, "success", "5/5", primary.getUrl(CONTAINER, "copied"), "copied"]);
+  await fails(call("abortCopyBlob", CONTAINER, "copy", made.copy.id), 409, "NoPendingCopyOperation");
+  await fails(call("startCopyBlob", primary.getUrl(CONTAINER, "copied"), CONTAINER, "copy",
+    { accessConditions: AccessCondition.generateIfNotExistsCondition() }), 409, "BlobAlreadyExists");
+  await arrived("copy", of.etag);
+  assert.equal(await callAt(second, "getBlobToText", CONTAINER, "copy"), "hello");
+  const { entries } = await call("listBlobsSegmentedWithPrefix", CONTAINER, "copy", null, { include: "copy" });
+  assert.equal(entries[0].copy.id, of.copy.id);
+  for (const name of ["copied", "copy"]) await call("deleteBlob", CONTAINER, name);
+}
+
 (async () => {
   await containers();
   await small();
@@ -308,6 +325,7 @@ async function root() {
   await tiers();
   await appends();
   await root();
+  await copies();
   await deletes();
   console.log("all checks passed");
 })().catch((err) => {
