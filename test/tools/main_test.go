@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/geo"
 	"antipode/test/devproc"
 )
 
@@ -84,7 +85,9 @@ func startDev(t *testing.T) *devproc.Process {
 	require.NoError(t, err)
 	hc := devproc.NewHTTPClient()
 	t.Cleanup(hc.CloseIdleConnections)
-	p, err := devproc.Start(devproc.Config{Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, HTTP: hc})
+	// Programs name what they copy from by the names that they know.
+	zones := []string{"--zone", publicZone + "," + string(geo.LocalZone)}
+	p, err := devproc.Start(devproc.Config{Binary: devproc.Binary(), Dir: t.TempDir(), PortBase: base, HTTP: hc, Args: zones})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

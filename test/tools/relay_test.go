@@ -31,8 +31,11 @@ import (
 	"antipode/test/devproc"
 )
 
-// publicNames are the hosts that programs insist on. They reach them through the relay, their HTTPS proxy.
-const publicNames = "*.blob.core.windows.net"
+// publicNames are the hosts that programs insist on. They reach them through the relay, their HTTPS proxy. They are of publicZone.
+const (
+	publicZone  = "core.windows.net"
+	publicNames = "*.blob." + publicZone
+)
 
 // relay stands between a program and the server: it ends TLS for programs that insist on it, and remembers the
 // answers that are errors.
