@@ -3,6 +3,7 @@ package blobs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -10,11 +11,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"antipode/services"
 	"antipode/services/blobs"
+	"antipode/stamp/extent"
 )
 
 // Copies of every kind of payload, of which nothing is put within the location.
@@ -318,4 +321,38 @@ func TestCopiesAreBounded(t *testing.T) {
 	held, ok = share.TryAdmit(bytesMax / 2)
 	require.True(t, ok, "not all is given back")
 	share.Release(held)
+}
+
+// Five GiB are copied by one change, and nothing of them is read or put.
+func TestCopyOfFiveGiB(t *testing.T) {
+	t.Parallel()
+	r, w := newSteppedRig(t)
+	const blocks, each = 640, 8 << 20
+	require.Equal(t, 201, r.put("/cont/part", content(each, 1)).status)
+	puts := r.payload.puts.Load()
+	r.payload.onRead = func(extent.Ref, int64) error { return errors.New("payload is read") }
+	var ids []string
+	for i := range blocks {
+		id := fmt.Sprintf("%04d", i)
+		require.Equal(t, 201, r.copy("/cont/list?comp=block&blockid="+blockIDText(id), "/cont/part").status)
+		ids = append(ids, "L"+id)
+	}
+	require.Equal(t, 201, r.commit("/cont/list", ids).status)
+	for _, header := range [][]string{nil, {"x-ms-blob-type", "BlockBlob"}} {
+		began := time.Now()
+		a := r.copy("/cont/copy", "/cont/list", header...)
+		t.Logf("%v: %v", header, time.Since(began))
+		if header == nil {
+			require.Equal(t, 202, a.status, "%s", a.body)
+			require.Equal(t, r.get("/cont/list?comp=blocklist").body, r.get("/cont/copy?comp=blocklist").body)
+		} else { // 5120 MiB are more than the 5000 that one blob without blocks may have.
+			r.requireCode(a, 409, "CannotVerifyCopySource")
+			require.Contains(t, string(a.body), "too large")
+		}
+		require.Equal(t, strconv.Itoa(blocks*each), r.do(http.MethodHead, "/cont/copy", nil).header.Get("Content-Length"))
+	}
+	r.requireCode(r.copy("/cont/copy", "/cont/list", "x-ms-requires-sync", "true"), 409, "CannotVerifyCopySource")
+	r.requireCode(r.copy("/cont/b?comp=block&blockid=AAAA", "/cont/list"), 413, "RequestBodyTooLarge")
+	require.Zero(t, w.steps.Load())
+	require.Equal(t, puts, r.payload.puts.Load())
 }

@@ -68,6 +68,8 @@ func (o *other) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Del("Content-Length")
 		w.WriteHeader(status)
 		_ = http.NewResponseController(w).Flush()
+	case "large":
+		h.Set("Content-Length", strconv.Itoa(elsewhereMax+1))
 	case "metadata":
 		h.Set("X-Ms-Meta-1", "v")
 	case "refused":
@@ -222,6 +224,12 @@ func TestFaultsElsewhere(t *testing.T) {
 		require.Equal(t, c.status, a.status, "%s of %q: %s", c.bytes, c.fault, a.body)
 		require.Equal(t, c.code, a.code(t))
 	}
+	// Lengths.
+	for to, want := range map[string]string{"/cont/b": "409 CannotVerifyCopySource", block: "413 RequestBodyTooLarge", "/cont/log?comp=appendblock": "413 RequestBodyTooLarge"} {
+		a := r.copyFrom(to, at+"?fault=large")
+		require.Equal(t, want, fmt.Sprint(a.status, " ", a.code(t)))
+	}
+	r.requireCode(r.copyFrom("/cont/b", at+"?fault=large", "x-ms-blob-type", "BlockBlob"), 409, "CannotVerifyCopySource")
 	// Types, and tags, which are not in the answer.
 	o.header.Set("X-Ms-Blob-Type", "AppendBlob")
 	r.requireCode(r.copyFrom("/cont/b", at), 409, "InvalidSourceBlobType")

@@ -34,7 +34,7 @@ type copySource struct {
 	digests digests
 	// blocks: its blocks are copied as they are.
 	blocks bool
-	// priority, seal, tagged and plain are what single operations have: seal the blob, copy its tags, leave its properties.
+	// seal, tagged and plain are of single operations: seal the copy, copy the tags, leave the properties.
 	seal, tagged, plain bool
 }
 
