@@ -177,7 +177,7 @@ func (x *exchange) answer() error {
 	target := x.req.Target
 	x.req.At = x.o.Clock.Now()
 	protocol.SetCommonHeaders(x.w.Header(), x.r, x.service, x.req.Version, x.req.ID, x.req.At)
-	if limit := x.limit(); x.asked.Time == operation.Upload && limit > protocol.AnswerMax {
+	if limit := x.limit(); x.asked.Time == operation.Upload && limit > protocol.AnswerMax || x.asked.Time == operation.OfCopy {
 		protocol.AnswerWithin(x.w, limit+operation.RequestMax)
 	}
 	if x.o.Location == "" {
@@ -308,7 +308,11 @@ func (x *exchange) breakOffStale() {
 
 // routed is the request as package routing sees it.
 func (x *exchange) routed() routing.Request {
-	return routing.Request{W: x.w, R: x.r, Service: x.service, Reads: x.asked.Effect == operation.Reads}
+	q := routing.Request{W: x.w, R: x.r, Service: x.service, Reads: x.asked.Effect == operation.Reads}
+	if x.asked.Time == operation.OfCopy || x.asked.Time == operation.OfBatch {
+		q.Long = x.limit()
+	}
+	return q
 }
 
 // early sets the headers of an answer before the version is known.

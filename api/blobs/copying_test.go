@@ -80,6 +80,8 @@ func TestFromURL(t *testing.T) {
 		{"bytes=0-1048575", large[:1<<20], 0},
 		{"bytes=1048576-", large[1<<20:], 0},
 		{"bytes=1-1048576", large[1 : 1<<20+1], 1},
+		{"bytes=1-", large[1:], 4},
+		{"bytes=0-1048576", large[:1<<20+1], 2},
 		{"bytes=3145728-3145732", large[3<<20:], 0},
 		{"bytes=7-7", large[7:8], 0},
 	} {

@@ -164,7 +164,7 @@ const (
 	// batchMax bounds a batch of blobs (protocol/blob.md 2.5).
 	batchMax = 2 * time.Minute
 	// copyMax bounds an operation that copies from another blob, which is carried out within the request.
-	copyMax = time.Hour
+	copyMax = 10 * time.Minute
 	// uploadPerMiB is the time of an upload for each MiB of its body.
 	uploadPerMiB = 10 * time.Minute
 )

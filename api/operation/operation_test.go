@@ -21,7 +21,7 @@ func TestUploadTime(t *testing.T) {
 	}
 	require.Equal(t, RequestMax, Named(geo.Table, "InsertEntity").TimeMax(4<<20))
 	require.Equal(t, 2*time.Minute, Named(geo.Blob, "BlobBatch").TimeMax(-1))
-	require.Equal(t, time.Hour, Named(geo.Blob, "CopyBlob").TimeMax(0))
+	require.Equal(t, 10*time.Minute, Named(geo.Blob, "CopyBlob").TimeMax(0))
 }
 
 // The longest body of an upload is that of the request's version (protocol/blob.md 23).

@@ -74,22 +74,22 @@ func (*forwardedBody) Close() error { return nil }
 // withdraw reports whether the body is unread, and keeps it so.
 func (b *forwardedBody) withdraw() bool { return b.state.CompareAndSwap(bodyUnread, bodyWithdrawn) }
 
-// patienceMax is how long a front end that has all it needs may do nothing before a hop
-// is given up: one that was paused, or whose machine is gone, never answers. It is above
-// the time within which a request without a body is answered.
-const patienceMax = operation.RequestMax + 5*time.Second
+// patienceMore is how much longer than a request may take a front end waits that has all it needs, before a hop that
+// does nothing is given up: an end that was paused, or whose machine is gone, never answers.
+const patienceMore = 5 * time.Second
 
 // patience ends a hop whose other end does nothing. It is paused while the hop waits for
 // the client.
 type patience struct {
+	max   time.Duration
 	timer *time.Timer
 	// over is set when the hop was ended.
 	over atomic.Bool
 }
 
-func startPatience(end func()) *patience {
-	p := &patience{}
-	p.timer = time.AfterFunc(patienceMax, func() {
+func startPatience(long time.Duration, end func()) *patience {
+	p := &patience{max: max(long, operation.RequestMax) + patienceMore}
+	p.timer = time.AfterFunc(p.max, func() {
 		p.over.Store(true)
 		end()
 	})
@@ -97,4 +97,4 @@ func startPatience(end func()) *patience {
 }
 
 func (p *patience) pause()  { p.timer.Stop() }
-func (p *patience) resume() { p.timer.Reset(patienceMax) }
+func (p *patience) resume() { p.timer.Reset(p.max) }

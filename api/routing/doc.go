@@ -10,6 +10,7 @@ package routing
 
 import (
 	"net/http"
+	"time"
 
 	"antipode/geo"
 )
@@ -23,4 +24,6 @@ type Request struct {
 	// Reads reports that the request has no effect (operation.Reads): it may be sent again
 	// when its answer was lost. Nothing else may, whatever its method is.
 	Reads bool
+	// Long is how long the request may take after its body came, where that is more than operation.RequestMax; zero for any other.
+	Long time.Duration
 }

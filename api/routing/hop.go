@@ -59,7 +59,7 @@ func (f *Forwarder) send(q Request, addr string, h hop) error {
 	defer cancel()
 	detach := context.AfterFunc(r.Context(), cancel)
 	defer detach()
-	p := startPatience(cancel)
+	p := startPatience(q.Long, cancel)
 	defer p.pause()
 	body := &forwardedBody{body: r.Body, patience: p}
 	to := parseAddress(addr)
