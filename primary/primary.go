@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"antipode/geo"
@@ -13,6 +15,7 @@ import (
 	"antipode/services/blobs"
 	"antipode/services/storageerr"
 	"antipode/stamp/change"
+	"antipode/stamp/extent"
 	"antipode/stamp/feature"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
@@ -146,6 +149,7 @@ func nameAll(tx *ranges.Tx, p keys.Partition, gate change.Gate, rec *change.Reco
 	if p.Service != geo.Blob || !gate.Numbered {
 		return nil
 	}
+	var named map[extent.ChunkID]bool // What rec names, once a row has payload: a copy has thousands of rows with it.
 	for _, op := range rec.Ops {
 		if op.Delete {
 			continue
@@ -155,14 +159,17 @@ func nameAll(tx *ranges.Tx, p keys.Partition, gate change.Gate, rec *change.Reco
 		if err != nil {
 			return fmt.Errorf("payload of row %x of container %q, blob %q: %w", op.Row, p.Container, p.Object, err)
 		}
-		all := addRefs(rec.Chunks, refs)
-		if len(all) == len(rec.Chunks) {
+		if named == nil && len(refs) > 0 {
+			named = idsOf(rec.Chunks)
+		}
+		if !slices.ContainsFunc(refs, func(ref extent.Ref) bool { return !named[ref.ID] }) {
 			continue
 		}
 		if lacks, err := mayLack(tx, p, gate, key); err != nil {
 			return err
 		} else if lacks {
-			rec.Chunks = all
+			rec.Chunks = addRefs(rec.Chunks, refs)
+			maps.Copy(named, idsOf(refs))
 		}
 	}
 	return nil

@@ -82,10 +82,7 @@ func addRefs(named, refs []extent.Ref) []extent.Ref {
 	if len(refs) == 0 {
 		return named
 	}
-	seen := make(map[extent.ChunkID]bool, len(named)+len(refs))
-	for _, ref := range named {
-		seen[ref.ID] = true
-	}
+	seen := idsOf(named)
 	named = slices.Clip(named) // It may be a part of what a row was made of.
 	for _, ref := range refs {
 		if !seen[ref.ID] {
@@ -94,4 +91,12 @@ func addRefs(named, refs []extent.Ref) []extent.Ref {
 		}
 	}
 	return named
+}
+
+func idsOf(refs []extent.Ref) map[extent.ChunkID]bool {
+	out := make(map[extent.ChunkID]bool, len(refs))
+	for _, ref := range refs {
+		out[ref.ID] = true
+	}
+	return out
 }
