@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,11 +21,23 @@ import (
 type other struct {
 	content []byte
 	header  http.Header
-	asked   []http.Header
+
+	mu sync.Mutex
+	// asked are the headers of the requests. Guarded by mu.
+	asked []http.Header
+}
+
+// requests are the headers of those that came.
+func (o *other) requests() []http.Header {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.asked)
 }
 
 func (o *other) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
 	o.asked = append(o.asked, r.Header.Clone())
+	o.mu.Unlock()
 	h, body, status := w.Header(), o.content, http.StatusOK
 	for name, values := range o.header {
 		h[name] = values
@@ -68,6 +82,8 @@ func (o *other) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Del("Content-Length")
 		w.WriteHeader(status)
 		_ = http.NewResponseController(w).Flush()
+		_, _ = w.Write(body)
+		return
 	case "large":
 		h.Set("Content-Length", strconv.Itoa(elsewhereMax+1))
 	case "metadata":
@@ -91,7 +107,7 @@ func (o *other) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newOther starts a rig and a server elsewhere. at is a URL of its blob.
 func newOther(t *testing.T, content []byte) (r *rig, o *other, at string) {
 	t.Helper()
-	r = newRig(t, func(o *Options) { o.SourceStall = 200 * time.Millisecond })
+	r = newRig(t, nil)
 	o = &other{content: content, header: http.Header{
 		"Content-Type": {"text/x"}, "Content-Md5": {"AQID"}, "Content-Encoding": {"e"}, "X-Ms-Meta-K": {"v"}, "X-Ms-Blob-Type": {"BlockBlob"},
 		"Content-Language": {"de"}, "Cache-Control": {"c"}, "Content-Disposition": {"d"},
@@ -116,10 +132,10 @@ func TestCopyFromElsewhere(t *testing.T) {
 	for _, size := range []int{0, 5, blobs.InlineBytesMax, blobs.InlineBytesMax + 1, 3<<20 + 1} {
 		r, o, at := newOther(t, content(size, 1))
 		for _, header := range [][]string{nil, {"x-ms-requires-sync", "true"}, {"x-ms-blob-type", "BlockBlob"}} {
-			asked, puts := len(o.asked), r.payload.puts.Load()
+			asked, puts := len(o.requests()), r.payload.puts.Load()
 			a := r.copyFrom("/cont/b", at+"?x=1&sig=secret", header...)
 			require.Less(t, a.status, 300, "%s", a.body)
-			require.Len(t, o.asked, asked+1)
+			require.Len(t, o.requests(), asked+1)
 			require.Equal(t, puts+chunksOf(size), r.payload.puts.Load())
 			r.requireBlob("/cont/b", o.content)
 			h := r.do(http.MethodHead, "/cont/b", nil).header
@@ -134,7 +150,7 @@ func TestCopyFromElsewhere(t *testing.T) {
 			}
 			require.NotEmpty(t, a.header.Get("x-ms-content-crc64"), "it was read")
 		}
-		require.Equal(t, "identity", o.asked[0].Get("Accept-Encoding"))
+		require.Equal(t, "identity", o.requests()[0].Get("Accept-Encoding"))
 		require.Equal(t, 201, r.create("/cont/log").status)
 		a := r.copyFrom("/cont/log?comp=appendblock", at, "x-ms-source-content-md5", md5Of(o.content))
 		if size == 0 {
@@ -191,7 +207,10 @@ func TestFaultsElsewhere(t *testing.T) {
 			if to == "/cont/b" && c.put && c.fault == "" { // Copy Blob takes no hashes.
 				continue
 			}
-			before, asked := r.state(), len(o.asked)
+			if r.handler.o.SourceStall = time.Minute; c.fault == "drip" || c.fault == "silent" {
+				r.handler.o.SourceStall = 100 * time.Millisecond
+			}
+			before, asked := r.state(), len(o.requests())
 			a := r.copyFrom(to, at+"?fault="+c.fault, append(header, c.header...)...)
 			require.Equal(t, c.status, a.status, "%s of %q: %s", to, c.fault, a.body)
 			require.Equal(t, c.code, a.code(t), "%s of %q", to, c.fault)
@@ -200,7 +219,7 @@ func TestFaultsElsewhere(t *testing.T) {
 				require.Equal(t, c.fault, a.header.Get("x-ms-copy-source-status-code"))
 			}
 			require.Equal(t, c.put, r.abandoned.Swap(0) > 0, "%s of %q", to, c.fault)
-			require.Len(t, o.asked, asked+1, "%s of %q", to, c.fault)
+			require.Len(t, o.requests(), asked+1, "%s of %q", to, c.fault)
 		}
 	}
 	a := r.copyFrom("/cont/b", at+"?fault=refused")
@@ -248,7 +267,7 @@ func TestConditionsElsewhere(t *testing.T) {
 		{"If-Match": `"a"`, "X-Ms-If-Tags": "a='b'"}, {"If-Modified-Since": past}, {"If-None-Match": `"a"`},
 	} {
 		for _, name := range []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "X-Ms-If-Tags"} {
-			require.Equal(t, want[name], o.asked[i].Get(name), "%d: %s", i, name)
+			require.Equal(t, want[name], o.requests()[i].Get(name), "%d: %s", i, name)
 		}
 	}
 	r.requireCode(r.copyFrom("/cont/b?limit=50ms", at+"?fault=silent"), 500, "OperationTimedOut")
