@@ -148,3 +148,37 @@ func TestCopiesWithSDK(t *testing.T) {
 		b.requireBlob(t, b.second, "cont", to, whole["listed"], tag)
 	}
 }
+
+// R20: an unplanned failover keeps the copies that arrived, with what they share with sources that are gone, and the new primary
+// copies them on.
+func TestR20CopiesArePromoted(t *testing.T) {
+	t.Parallel()
+	b := startFinalized(t)
+	ctx := t.Context()
+	body := blobContent(9<<20, 1)
+	_, err := b.first.UploadBuffer(ctx, "cont", "from", body, &azblob.UploadBufferOptions{BlockSize: 4 << 20})
+	require.NoError(t, err)
+	kept, err := blockOf(b.first, "kept").StartCopyFromURL(ctx, blockOf(b.first, "from").URL(), nil)
+	require.NoError(t, err)
+	_, err = b.first.DeleteBlob(ctx, "cont", "from", nil)
+	require.NoError(t, err)
+	b.arrives(t, "cont", "kept", *kept.ETag)
+	b.link.Cut()
+	_, err = blockOf(b.first, "lost").StartCopyFromURL(ctx, blockOf(b.first, "kept").URL(), nil)
+	require.NoError(t, err)
+	require.NoError(t, b.admin.StopLocation(ctx, North))
+	b.link.Heal()
+	promote(t, b.Cluster, blobTestAccount)
+	var again blob.StartCopyFromURLResponse
+	eventually(t, "the new primary copies", func() bool {
+		again, err = blockOf(b.first, "again").StartCopyFromURL(ctx, blockOf(b.first, "kept").URL(), nil)
+		return err == nil
+	})
+	b.requireBlob(t, b.first, "cont", "kept", body, *kept.ETag)
+	b.requireBlob(t, b.first, "cont", "again", body, *again.ETag)
+	props, err := blockOf(b.first, "kept").GetProperties(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, *kept.CopyID, *props.CopyID)
+	_, err = blockOf(b.first, "lost").GetProperties(ctx, nil)
+	require.True(t, bloberror.HasCode(err, bloberror.BlobNotFound), "%v", err)
+}
