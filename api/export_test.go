@@ -3,9 +3,11 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"antipode/api/operation"
 	"antipode/api/protocol"
 	"antipode/api/routing"
 	"antipode/geo"
@@ -34,4 +36,10 @@ func (s *Server) SourceOf(r *http.Request, uri string) (source *protocol.Source,
 	source, err = x.Source(r.Context(), x.req, uri)
 	w.WriteHeader(http.StatusOK)
 	return source, recorder.Header().Get(protocol.HeaderMayBeStale) != "", err
+}
+
+// LongOf is how long a hop waits for an operation of blobs beyond the time of other requests.
+func LongOf(name string) time.Duration {
+	x := &exchange{asked: operation.Match{Operation: operation.Named(geo.Blob, name)}, r: &http.Request{ContentLength: 1 << 20}}
+	return x.routed().Long
 }

@@ -272,3 +272,13 @@ func TestEarlyAnswerArrivesWhole(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, a.status)
 	require.Equal(t, "first half", a.body)
 }
+
+// A hop is not given up before the operation could be over, which copies and batches carry out without a word meanwhile.
+func TestHopWaitsForCopies(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]time.Duration{
+		"CopyBlob": 10 * time.Minute, "PutBlockFromURL": 10 * time.Minute, "BlobBatch": 2 * time.Minute, "PutBlob": 0, "GetBlob": 0, "AbortCopyBlob": 0,
+	} {
+		require.Equal(t, want, api.LongOf(name), name)
+	}
+}
