@@ -51,7 +51,7 @@ func TestRefusals(t *testing.T) {
 		{"PUT", "/cont/b", nil, []string{"x-ms-copy-source", "http://localhost/acct/cont"}, 404, "CannotVerifyCopySource"},
 		{"PUT", "/cont/b", nil, []string{"x-ms-copy-source", "http://localhost/acct/cont/b", "x-ms-lease-id", noLease}, 412, "LeaseNotPresentWithBlobOperation"},
 		{"PUT", "/none/b", nil, []string{"x-ms-copy-source", "http://localhost/acct/cont/b"}, 404, "ContainerNotFound"},
-		{"PUT", "/$logs/b", nil, []string{"x-ms-copy-source", "http://localhost/acct/cont/b"}, 501, "NotImplemented"},
+		{"PUT", "/$logs/b", nil, []string{"x-ms-copy-source", "http://localhost/acct/cont/b"}, 403, "InsufficientAccountPermissions"},
 		{"PUT", "/cont/b", nil, []string{"x-ms-copy-source", "http://localhost/acct/$logs/b"}, 404, "CannotVerifyCopySource"},
 		{"PUT", "/cont/b?comp=block&blockid=AA==", nil, []string{"x-ms-copy-source", "http://localhost/acct/cont/b", "x-ms-source-range", "bytes=3-"}, 416, "InvalidRange"},
 		{"PUT", "/cont/b", content(100_001, 1), block, 413, "RequestBodyTooLarge"},
