@@ -23,11 +23,20 @@
 // command that names the chunks is proposed when all of them are durable. An upload that
 // fails before that leaves chunks that no row names: see package services/blobs.
 //
+// # Copies
+//
+// A source is found and authorized by protocol.Sources (call.withSource). What this location
+// serves is read here as Get Blob reads it: a copy takes over rows and shares their chunks
+// (blobs.CopyBlob), and a block or a blob without blocks shares whole chunks (origin.chunks), so
+// that no payload moves. Parts of chunks are read and put, as uploads are. Any other source is
+// one read of another server, which is put the same way (openElsewhere). A copy ends with its
+// request: none is ever pending.
+//
 // # Not built
 //
-// Snapshots, copies, tags and page blobs answer 501.
+// Page blobs answer 501.
 // Headers that would change the meaning of a write and are not built (customer keys,
-// encryption scopes, tags, immutability, structured bodies) are refused with
+// encryption scopes, immutability, structured bodies) are refused with
 // UnsupportedHeader, never ignored. Public access to a container is refused, since
 // anonymous requests are. Nothing is encrypted at rest, and the answers report this.
 // Names of metadata are kept in lower case: net/http changes the case they came in, and
