@@ -1,13 +1,17 @@
 package dev
 
 import (
+	"bytes"
 	"context"
 	"crypto/md5"
+	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/appendblob"
@@ -29,6 +33,20 @@ func signedFor(t *testing.T, c *blockblob.Client) string {
 	url, err := c.GetSASURL(sas.BlobPermissions{Read: true, Tag: true}, time.Now().Add(time.Hour), nil)
 	require.NoError(t, err)
 	return url
+}
+
+// uploadBlocks makes a blob of three blocks.
+func uploadBlocks(ctx context.Context, t *testing.T, c *azblob.Client, name string, whole []byte) azcore.ETag {
+	t.Helper()
+	ids := []string{"QUFB", "QUFC", "QUFD"}
+	for i, id := range ids {
+		part := whole[i*len(whole)/3 : (i+1)*len(whole)/3]
+		_, err := blockOf(c, name).StageBlock(ctx, id, streaming.NopCloser(bytes.NewReader(part)), nil)
+		require.NoError(t, err)
+	}
+	put, err := blockOf(c, name).CommitBlockList(ctx, ids, nil)
+	require.NoError(t, err)
+	return *put.ETag
 }
 
 // copies makes a copy of a blob by each operation, and returns their ETags by name. The content of them all is that of from.
@@ -79,8 +97,12 @@ func TestCopiesWithSDK(t *testing.T) {
 	whole := map[string][]byte{"inline": blobContent(99, 1), "chunks": blobContent(3<<20+1, 2), "listed": blobContent(9<<20, 3)}
 	tags, of := map[string]azcore.ETag{}, map[string][]byte{}
 	for name, body := range whole {
-		_, err := b.first.UploadBuffer(ctx, "cont", name, body, &azblob.UploadBufferOptions{BlockSize: 4 << 20})
-		require.NoError(t, err)
+		if name == "listed" {
+			uploadBlocks(ctx, t, b.first, name, body)
+		} else {
+			_, err := b.first.UploadBuffer(ctx, "cont", name, body, nil)
+			require.NoError(t, err)
+		}
 		source := blockOf(b.first, name)
 		for prefix, url := range map[string]string{name + "-key-": source.URL(), name + "-sas-": signedFor(t, source)} {
 			for to, tag := range copies(ctx, t, b.first, prefix, url, body) {
@@ -90,6 +112,7 @@ func TestCopiesWithSDK(t *testing.T) {
 	}
 	kept, err := blockOf(b.first, "listed").GetBlockList(ctx, blockblob.BlockListTypeCommitted, nil)
 	require.NoError(t, err)
+	require.Len(t, kept.CommittedBlocks, 3)
 	for _, way := range []string{"start", "sync"} {
 		list, err := blockOf(b.first, "listed-key-"+way).GetBlockList(ctx, blockblob.BlockListTypeCommitted, nil)
 		require.NoError(t, err)
@@ -156,8 +179,7 @@ func TestR20CopiesArePromoted(t *testing.T) {
 	b := startFinalized(t)
 	ctx := t.Context()
 	body := blobContent(9<<20, 1)
-	_, err := b.first.UploadBuffer(ctx, "cont", "from", body, &azblob.UploadBufferOptions{BlockSize: 4 << 20})
-	require.NoError(t, err)
+	uploadBlocks(ctx, t, b.first, "from", body)
 	kept, err := blockOf(b.first, "kept").StartCopyFromURL(ctx, blockOf(b.first, "from").URL(), nil)
 	require.NoError(t, err)
 	_, err = b.first.DeleteBlob(ctx, "cont", "from", nil)
@@ -181,4 +203,49 @@ func TestR20CopiesArePromoted(t *testing.T) {
 	require.Equal(t, *kept.CopyID, *props.CopyID)
 	_, err = blockOf(b.first, "lost").GetProperties(ctx, nil)
 	require.True(t, bloberror.HasCode(err, bloberror.BlobNotFound), "%v", err)
+}
+
+// Copies between accounts, with a signature for the source: from one whose primary is the other location the bytes are read
+// there, and from its -secondary, which is here, the chunks are shared.
+func TestCopiesBetweenAccounts(t *testing.T) {
+	t.Parallel()
+	b := startFinalized(t)
+	ctx := t.Context()
+	key, err := base64.StdEncoding.DecodeString(blobTestKey)
+	require.NoError(t, err)
+	require.NoError(t, b.EnsureAccount(ctx, South, "faraway", key, key))
+	cred, err := azblob.NewSharedKeyCredential("faraway", blobTestKey)
+	require.NoError(t, err)
+	of := func(account string) *azblob.Client {
+		url := strings.TrimSuffix(b.first.URL(), "/")
+		c, err := azblob.NewClientWithSharedKeyCredential(url[:strings.LastIndexByte(url, '/')+1]+account, cred, nil)
+		require.NoError(t, err)
+		return c
+	}
+	far, near := of("faraway"), of("faraway-secondary")
+	_, err = far.CreateContainer(ctx, "cont", nil)
+	require.NoError(t, err)
+	body := blobContent(9<<20, 1)
+	tag := uploadBlocks(ctx, t, far, "from", body)
+	eventually(t, "the source at -secondary", func() bool {
+		got, err := blockOf(near, "from").GetProperties(ctx, nil)
+		return err == nil && *got.ETag == tag
+	})
+	for prefix, c := range map[string]struct {
+		from   *azblob.Client
+		blocks int
+	}{"far-": {far, 0}, "near-": {near, 3}} {
+		_, err := blockOf(b.first, "none").StartCopyFromURL(ctx, blockOf(c.from, "from").URL(), nil)
+		requireBlobCode(t, err, 401, bloberror.CannotVerifyCopySource)
+		_, err = blockOf(b.first, "none").StartCopyFromURL(ctx, signedFor(t, blockOf(c.from, "none")), nil)
+		requireBlobCode(t, err, 404, bloberror.CannotVerifyCopySource)
+		for name, tag := range copies(ctx, t, b.first, prefix, signedFor(t, blockOf(c.from, "from")), body) {
+			b.requireBlob(t, b.first, "cont", name, body, tag)
+			b.arrives(t, "cont", name, tag)
+			b.requireBlob(t, b.second, "cont", name, body, tag)
+		}
+		list, err := blockOf(b.first, prefix+"start").GetBlockList(ctx, blockblob.BlockListTypeCommitted, nil)
+		require.NoError(t, err)
+		require.Len(t, list.CommittedBlocks, c.blocks)
+	}
 }
