@@ -178,9 +178,11 @@ func (x *exchange) inside(ctx context.Context, of *protocol.Request, at sourceUR
 	if y.doubted(want) {
 		return nil, refusedSource(routing.ErrAway)
 	}
-	if y.withheld() || !y.leaders.Here(y.leads(), geo.Blob) {
+	if y.withheld() {
 		return elsewhere, nil
 	}
+	// Another node may lead the source's range: a copy shares chunks all the same, and each node reads what another one leads
+	// (ranges.Reader).
 	if err := y.unreadable(); err != nil {
 		return nil, refusedSource(err)
 	}

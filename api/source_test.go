@@ -322,7 +322,7 @@ func TestClonesCopyFromThemselves(t *testing.T) {
 }
 
 // A location reads for a copy what it would answer a client with: not of an account that another location may have taken
-// meanwhile, nor of a copy that is not whole, nor what is on its way or led by another node, which the front end asks.
+// meanwhile, nor of a copy that is not whole, nor what is on its way, for which the front end asks itself. Whatever node leads it.
 func TestSourceIsReadWhereItIsServed(t *testing.T) {
 	t.Parallel()
 	const mine = "http://storage.example:10000/acct/cont/b"
@@ -338,8 +338,8 @@ func TestSourceIsReadWhereItIsServed(t *testing.T) {
 		stale bool
 	}{
 		"led here":            {api.Options{Leader: ledHere}, mine, "", false, false},
-		"led elsewhere":       {api.Options{Leader: ledBy("http://127.0.0.1:1")}, mine, "", true, false},
-		"not led":             {api.Options{Leader: ledNowhere}, mine, "", true, false},
+		"led elsewhere":       {api.Options{Leader: ledBy("http://127.0.0.1:1")}, mine, "", false, false},
+		"not led":             {api.Options{Leader: ledNowhere}, mine, "", false, false},
 		"up to date":          {api.Options{UpToDate: always, Passed: never}, mine, "", false, false},
 		"perhaps not":         {api.Options{UpToDate: never, Passed: never}, mine, "", false, true},
 		"passed":              {api.Options{UpToDate: never, Passed: always}, mine, "503 CannotVerifyCopySource", false, false},
