@@ -66,7 +66,7 @@ func (s *Sim) readSource(r kv.Reader, n blobs.Name, w *blobs.CopyBlob) (*blobCon
 	}
 	for off := w.Blob.Length; off < b.Length; {
 		var blocks []blobs.CopyBlock
-		if blocks, off, err = blobs.BlocksAt(r, n, &b, off); err != nil {
+		if blocks, off, err = blobs.BlocksAt(r, n, &b, off, w.Has); err != nil {
 			return nil, err
 		}
 		w.Add(blocks)

@@ -1,11 +1,13 @@
 package blobs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"antipode/api/protocol"
 	"antipode/api/wire"
@@ -129,10 +131,11 @@ func (c *call) copyBlob() error {
 			return err
 		}
 		sums := c.in.from.newDigests()
-		if err := c.bring(o, w, sums); err != nil {
-			return err
+		if err = c.bring(o, w, sums); err == nil {
+			err = c.commit(w, &w.Command)
 		}
-		if err := c.commit(w, &w.Command); err != nil {
+		if err != nil {
+			c.endCopy(w)
 			return err
 		}
 		a.modified, a.copied, a.md5, a.crc64 = w.Modified, id.String(), sums.md5Text(), sums.crcText()
@@ -192,8 +195,8 @@ func tooLarge(limit int64) error {
 
 // rehydrates reports whether a request copies an archived blob, of which err is the refusal, into a tier that is online
 // (protocol/blob.md 13.1).
-func (c *call) rehydrates(err error) bool {
-	online := c.in.tier != blobs.TierDefault && c.in.tier != blobs.TierArchive
+func (c *call) rehydrates(o *origin, err error) bool {
+	online := o.here.r.Account.Name == c.r.Account.Name && c.in.tier != blobs.TierDefault && c.in.tier != blobs.TierArchive
 	return online && c.asked.Name == "CopyBlob" && c.r.Version >= protocol.Version20190202 && errors.Is(err, storageerr.BlobArchived)
 }
 
@@ -212,45 +215,63 @@ func (c *call) bring(o *origin, w *blobs.CopyBlob, sums *digests) (err error) {
 		w.Blob.Length, w.Blob.Inline, w.Blob.Chunks = b.Length, b.Inline, b.Chunks
 		return nil
 	}
+	// What is read of blocks at once, what is staged next of them, and of each its name.
+	const blocksHeld, nameHeld = 2 << 20, 256
+	c.bodyHold.Release() // Of the try before.
 	c.bodyHold = c.inFlight.Hold(c.r)
-	for {
-		if err := c.bodyHold.Grow(c.ctx, heldOf(o.blocks)); err != nil {
-			return err
-		}
-		if w.Add(o.blocks) {
-			for step := w.Stage(); step != nil; step = w.Stage() {
-				if err := c.commit(step, &step.Command); err != nil {
-					return err
-				}
-				w.Staged(step)
-			}
-		}
-		if o.next >= b.Length {
-			return nil
-		}
-		if err := o.moreBlocks(); err != nil {
-			return err
-		}
-	}
-}
-
-// heldOf is about how much memory a copy keeps of blocks, in bytes.
-func heldOf(blocks []blobs.CopyBlock) (n int64) {
-	const each, chunk = 256, 64
-	for i := range blocks {
-		n += each + int64(len(blocks[i].Inline)+len(blocks[i].Chunks)*chunk)
-	}
-	return n
-}
-
-// moreBlocks reads the next blocks of a source.
-func (o *origin) moreBlocks() error {
-	snap, err := o.here.snapshot(o.here.rangeOf(o.blob.name))
-	if err != nil {
+	if err := c.bodyHold.Grow(c.ctx, blocksHeld); err != nil {
 		return err
 	}
-	o.blocks, o.next, err = blobs.BlocksAt(snap, o.blob.name, o.blob.Blob, o.next)
-	return errors.Join(err, snap.Close())
+	for next := uint64(0); next < b.Length; {
+		var blocks []blobs.CopyBlock
+		if blocks, next, err = o.blocksAt(next, w); err != nil {
+			return err
+		}
+		if err := c.bodyHold.Grow(c.ctx, int64(len(blocks)*nameHeld)); err != nil {
+			return err
+		}
+		if !w.Add(blocks) {
+			continue
+		}
+		for step := w.Stage(); step != nil; step = w.Stage() {
+			if err := c.commit(step, &step.Command); err != nil {
+				return err
+			}
+			w.Staged(step)
+		}
+	}
+	return nil
+}
+
+// endCopyMax bounds the end of a copy that broke off, whose request may be over.
+const endCopyMax = 10 * time.Second
+
+// endCopy drops what was staged for a copy that was not committed. What it cannot drop stays unread until the next write of the
+// blob.
+func (c *call) endCopy(w *blobs.CopyBlob) {
+	end := w.End()
+	if end == nil {
+		return
+	}
+	request := c.ctx
+	defer func() { c.ctx = request }()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(request), endCopyMax)
+	defer cancel()
+	c.ctx = ctx
+	if err := c.commit(end, &end.Command); err != nil {
+		c.o.Logger.Info("rows of a copy that broke off stay for now", "container", w.Name.Container, "blob", w.Name.Blob, "error", err,
+			"request_id", c.r.ID)
+	}
+}
+
+// blocksAt reads blocks of a source that a copy needs.
+func (o *origin) blocksAt(off uint64, w *blobs.CopyBlob) (blocks []blobs.CopyBlock, next uint64, err error) {
+	snap, err := o.here.snapshot(o.here.rangeOf(o.blob.name))
+	if err != nil {
+		return nil, 0, err
+	}
+	blocks, next, err = blobs.BlocksAt(snap, o.blob.name, o.blob.Blob, off, w.Has)
+	return blocks, next, errors.Join(err, snap.Close())
 }
 
 // drawID draws a random GUID (RFC 9562, 5.4).

@@ -124,7 +124,7 @@ type steppedWriter struct {
 }
 
 func (w *steppedWriter) Write(ctx context.Context, write services.Write) error {
-	if _, is := write.(*blobs.StageCopy); is {
+	if s, is := write.(*blobs.StageCopy); is && !s.Ends {
 		if n := w.steps.Add(1); w.before != nil {
 			w.before(n)
 		}
@@ -231,8 +231,46 @@ func TestSourceReplacedWhileItIsCopied(t *testing.T) {
 		}
 	}
 	w.steps.Store(0)
+	rows := r.rows("/cont/copy")
 	r.requireCode(r.copy("/cont/copy", "/cont/list"), 404, "CannotVerifyCopySource")
 	r.requireBlob("/cont/copy", later)
+	require.Equal(t, rows, r.rows("/cont/copy"), "the steps of a copy that broke off are dropped")
+}
+
+// What was staged goes too if the client does, in the midst of a copy onto a name that has no blob.
+func TestCopyWithoutClient(t *testing.T) {
+	t.Parallel()
+	r, w := newSteppedRig(t)
+	r.putList("/cont/list", 300, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.before = func(step int64) {
+		if step == 2 {
+			cancel()
+			time.Sleep(50 * time.Millisecond) // Until the server has seen it.
+		}
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPut, r.url+"/acct/cont/gone", nil)
+	require.NoError(t, err)
+	q.Header.Set("x-ms-version", string(testVersion))
+	q.Header.Set("x-ms-copy-source", r.url+"/acct/cont/list")
+	resp, err := r.client.Do(q)
+	if err == nil {
+		require.NoError(t, resp.Body.Close())
+	}
+	require.ErrorIs(t, err, context.Canceled)
+	require.Eventually(t, func() bool { return r.rows("/cont/gone") == 0 }, 10*time.Second, 10*time.Millisecond)
+}
+
+// A source that is named and empty is none: the blob would become what the body has.
+func TestEmptySource(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	require.Equal(t, 201, r.put("/cont/keep", []byte("precious")).status)
+	for _, query := range []string{"", "?comp=block&blockid=QQ==", "?comp=appendblock"} {
+		a := r.do(http.MethodPut, "/cont/keep"+query, nil, "x-ms-blob-type", "BlockBlob", "x-ms-copy-source", "")
+		r.requireCode(a, 400, "MissingRequiredHeader")
+	}
+	r.requireBlob("/cont/keep", []byte("precious"))
 }
 
 // Of copies onto one blob at once each succeeds or is 503, and the blob is always one of the sources.

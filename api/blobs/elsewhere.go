@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"context"
+	"crypto/md5"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -145,7 +146,7 @@ func (c *call) readAnswer(o *origin, resp *http.Response) error {
 	if b.Metadata, err = wire.ParseMetadata(h, true); err != nil {
 		return unsuitable("The copy source has metadata that is not valid.")
 	}
-	if sum, ok := wire.DecodeBase64(h.Get(headerContentMD5)); ok && len(sum) > 0 {
+	if sum, ok := wire.DecodeBase64(h.Get(headerContentMD5)); ok && len(sum) == md5.Size {
 		b.MD5 = sum
 	}
 	return nil

@@ -109,7 +109,7 @@ func newOther(t *testing.T, content []byte) (r *rig, o *other, at string) {
 	t.Helper()
 	r = newRig(t, nil)
 	o = &other{content: content, header: http.Header{
-		"Content-Type": {"text/x"}, "Content-Md5": {"AQID"}, "Content-Encoding": {"e"}, "X-Ms-Meta-K": {"v"}, "X-Ms-Blob-Type": {"BlockBlob"},
+		"Content-Type": {"text/x"}, "Content-Md5": {"AQIDBAUGBwgJCgsMDQ4PEA=="}, "Content-Encoding": {"e"}, "X-Ms-Meta-K": {"v"}, "X-Ms-Blob-Type": {"BlockBlob"},
 		"Content-Language": {"de"}, "Cache-Control": {"c"}, "Content-Disposition": {"d"},
 	}}
 	server := httptest.NewServer(o)

@@ -47,6 +47,7 @@ func (c *call) take(in incoming, sums *digests) (inline []byte, chunks []extent.
 // takeWhole reads a short body, which stays charged until the request ends. It is not
 // pooled: the command may outlive the wait for it.
 func (c *call) takeWhole(in incoming, sums *digests) ([]byte, error) {
+	c.bodyHold.Release() // Of a copy that is tried again.
 	c.bodyHold = c.inFlight.Hold(c.r)
 	if err := c.bodyHold.Take(c.ctx, in.length); err != nil {
 		return nil, err

@@ -88,9 +88,6 @@ type origin struct {
 	// blob describes it, and has its payload if it is here; span is what is copied of it.
 	blob *source
 	span span
-	// blocks are the first ones, and next where the others begin: see blobs.BlocksAt.
-	blocks []blobs.CopyBlock
-	next   uint64
 }
 
 // withSource finds the source and calls f; again with a later state of a source that was replaced, or of a destination that
@@ -160,10 +157,7 @@ func (c *call) openHere(src *protocol.Source) (*origin, error) {
 	}
 	err = o.here.read(b, func(r kv.Reader, b *source) (err error) {
 		if in.blocks {
-			if b.InRows() {
-				o.blocks, o.next, err = blobs.BlocksAt(r, b.name, b.Blob, 0)
-			}
-			return err
+			return nil // They are read once there is memory for them.
 		}
 		if o.span, err = in.of(b.Length); err != nil || o.span.off == o.span.end {
 			return nil // Answered below, after the conditions.
@@ -175,7 +169,7 @@ func (c *call) openHere(src *protocol.Source) (*origin, error) {
 		return nil, refusedBy(err)
 	}
 	o.blob = b
-	if err := c.checkSource(b.Blob); err != nil {
+	if err := c.checkSource(o, b.Blob); err != nil {
 		return nil, err
 	}
 	o.span, err = in.of(b.Length)
@@ -183,7 +177,7 @@ func (c *call) openHere(src *protocol.Source) (*origin, error) {
 }
 
 // checkSource tests a source that this location serves.
-func (c *call) checkSource(b *blobs.Blob) error {
+func (c *call) checkSource(o *origin, b *blobs.Blob) error {
 	in, now := c.in.from, c.now()
 	b.SettleTier(now)
 	if err := c.in.guard.Knows(b); err != nil {
@@ -195,7 +189,7 @@ func (c *call) checkSource(b *blobs.Blob) error {
 	if err := b.Lease.Check(in.lease, false, now, lease.OfBlob()); err != nil {
 		return err
 	}
-	if err := b.Online(); err != nil && !c.rehydrates(err) {
+	if err := b.Online(); err != nil && !c.rehydrates(o, err) {
 		return err
 	}
 	return nil

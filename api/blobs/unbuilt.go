@@ -33,6 +33,9 @@ var (
 // not take are ignored (protocol/blob.md 16.1).
 func (c *call) refuseUnbuilt() error {
 	write := c.asked.Effect == operation.Writes
+	if _, sent := c.r.HTTP.Header[headerCopySource]; sent && c.asked.Body.Kind == operation.Stream {
+		return missing(headerCopySource) // Its value is empty: the content of the blob would become that of the body.
+	}
 	switch {
 	case c.asked.On == operation.Container && write:
 		return c.refuseConditions()

@@ -22,6 +22,11 @@ var special = prefixes(
 	"168.63.129.16/32", // The host of a virtual machine in Azure, which configures it.
 )
 
+// metadata are addresses in private networks at which clouds give their machines credentials.
+//
+//nolint:gochecknoglobals // As above.
+var metadata = prefixes("100.100.100.200/32", "fd00:ec2::254/128")
+
 // privateNets are those that an operator may permit by name. IPv6 has no other ones that are not public.
 //
 //nolint:gochecknoglobals // As above.
@@ -81,6 +86,8 @@ func (p permission) permits(a netip.Addr, own []netip.Addr) bool {
 		}
 	}
 	switch {
+	case within(a, metadata):
+		return false
 	case within(a, privateNets):
 		return p.private
 	case a.Is4():

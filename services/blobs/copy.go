@@ -52,17 +52,20 @@ type CopyBlock struct {
 	Block
 }
 
-// copyBlocksMax is how many blocks BlocksAt returns.
+// copyBlocksMax is how many blocks BlocksAt returns at most; they end with the one with which their rows are stageBytes long.
 const copyBlocksMax = segmentEntries
 
 // BlocksAt returns blocks of a blob whose payload is in rows, in order, from the one at off, and where the next one begins:
-// at b.Length there is none. off is 0 or what an earlier call returned. ErrReplaced once they are gone.
-func BlocksAt(r kv.Reader, n Name, b *Blob, off uint64) (blocks []CopyBlock, next uint64, err error) {
+// at b.Length there is none. off is 0 or what an earlier call returned. Of a block whose id is known, and of one that is named
+// again, there is the length alone. ErrReplaced once they are gone.
+func BlocksAt(r kv.Reader, n Name, b *Blob, off uint64, known func(id string) bool) (blocks []CopyBlock, next uint64, err error) {
 	if b.Appended != nil {
 		return appendedAt(r, n, b, off)
 	}
+	seen, rows := map[string]struct{}{}, 0
 	for i, length := range b.List.Segments {
-		if next += length; next <= off {
+		if next+length <= off {
+			next += length
 			continue
 		}
 		entries, err := getSegment(r, n, b.List.ID, i)
@@ -70,14 +73,26 @@ func BlocksAt(r kv.Reader, n Name, b *Blob, off uint64) (blocks []CopyBlock, nex
 			return nil, 0, err
 		}
 		for _, e := range entries {
-			block, ok, err := getBlock(r, n, e.session, e.id)
-			if err == nil && !ok {
-				err = ErrReplaced
+			switch {
+			case next < off:
+				next += uint64(e.length)
+				continue
+			case rows >= stageBytes:
+				return blocks, next, nil
 			}
-			if err != nil {
-				return nil, 0, err
+			block := CopyBlock{ID: e.id, Block: Block{Length: e.length}}
+			if _, again := seen[e.id]; !again && !known(e.id) {
+				var ok bool
+				if block.Block, ok, err = getBlock(r, n, e.session, e.id); err == nil && !ok {
+					err = ErrReplaced
+				}
+				if err != nil {
+					return nil, 0, err
+				}
+				block.Block = block.clone()
+				seen[e.id] = struct{}{}
 			}
-			blocks = append(blocks, CopyBlock{e.id, block.clone()})
+			blocks, rows, next = append(blocks, block), rows+block.rowBytes(), next+uint64(e.length)
 		}
 		break
 	}
@@ -91,7 +106,8 @@ func appendedAt(r kv.Reader, n Name, b *Blob, off uint64) (blocks []CopyBlock, n
 	if err != nil {
 		return nil, 0, err
 	}
-	for next = off; err == nil && next < b.Length && len(blocks) < copyBlocksMax; {
+	next = off
+	for rows := 0; err == nil && next < b.Length && len(blocks) < copyBlocksMax && rows < stageBytes; {
 		if !it.Next() {
 			err = ErrReplaced
 			break
@@ -107,6 +123,7 @@ func appendedAt(r kv.Reader, n Name, b *Blob, off uint64) (blocks []CopyBlock, n
 			break
 		}
 		blocks = append(blocks, CopyBlock{string(id), block.clone()})
+		rows += blocks[len(blocks)-1].rowBytes()
 		next += uint64(block.Length)
 	}
 	return blocks, next, errors.Join(err, it.Close())
@@ -116,6 +133,11 @@ func appendedAt(r kv.Reader, n Name, b *Blob, off uint64) (blocks []CopyBlock, n
 func (b Block) clone() Block {
 	b.Inline = append([]byte(nil), b.Inline...)
 	return b
+}
+
+// rowBytes is about how much of a change the block takes: its row, and its chunks once more.
+func (b *CopyBlock) rowBytes() int {
+	return 2*len(b.Chunks)*refLen + len(b.Inline) + len(b.ID) + blockHeaderLen
 }
 
 // stageBytes is how long the rows of a copy become that come by one change; of a longer copy the others come before, by
@@ -150,6 +172,12 @@ type CopyBlob struct {
 // Begin names the copy, among those that may be under way.
 func (w *CopyBlob) Begin(id [16]byte) { w.id, w.seen = id, map[string]struct{}{} }
 
+// Has reports whether a block with an id was added.
+func (w *CopyBlob) Has(id string) bool {
+	_, has := w.seen[id]
+	return has
+}
+
 // Add adds blocks behind those that were added before. full reports that they are to be submitted now: see Stage.
 func (w *CopyBlob) Add(blocks []CopyBlock) (full bool) {
 	for _, b := range blocks {
@@ -159,14 +187,14 @@ func (w *CopyBlob) Add(blocks []CopyBlock) (full bool) {
 		} else {
 			w.list = append(w.list, entry{length: b.Length, id: b.ID})
 		}
-		if _, again := w.seen[b.ID]; again {
+		if w.Has(b.ID) {
 			continue
 		}
 		if w.Blob.Appended == nil {
 			w.seen[b.ID] = struct{}{}
 		}
 		w.blocks = append(w.blocks, b)
-		w.rows += 2*len(b.Chunks)*refLen + len(b.Inline) + len(b.ID) + blockHeaderLen
+		w.rows += b.rowBytes()
 	}
 	return w.rows > w.stepBytes()
 }
@@ -183,7 +211,7 @@ func (w *CopyBlob) Stage() *StageCopy {
 	for n < w.stepBytes() && len(w.blocks) > 0 {
 		b := w.blocks[0]
 		s.Blocks, w.blocks = append(s.Blocks, b), w.blocks[1:]
-		n += 2*len(b.Chunks)*refLen + len(b.Inline) + len(b.ID) + blockHeaderLen
+		n += b.rowBytes()
 	}
 	w.rows -= n
 	return s
@@ -191,6 +219,15 @@ func (w *CopyBlob) Stage() *StageCopy {
 
 // Staged takes the result of a StageCopy that was committed.
 func (w *CopyBlob) Staged(s *StageCopy) { w.session = s.began }
+
+// End returns what ends a copy that is not committed, so that its blocks can be dropped; nil if none was staged. It has no effect
+// on one that was committed.
+func (w *CopyBlob) End() *StageCopy {
+	if w.session == 0 {
+		return nil
+	}
+	return &StageCopy{Command: Command{Name: w.Name}, ID: w.id, Session: w.session, Ends: true}
+}
 
 // Admit tests the guard on the state that get shows, without a write, so that nothing is read or staged in vain. Evaluate
 // tests again.
@@ -289,6 +326,8 @@ type StageCopy struct {
 	// Session is that of the steps before; zero begins, and ends another copy that is under way.
 	Session geo.Timestamp
 	Blocks  []CopyBlock
+	// Ends: it has no blocks, and ends the copy.
+	Ends bool
 	// began is a result: the session.
 	began geo.Timestamp
 }
@@ -298,6 +337,9 @@ func (w *StageCopy) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, 
 	s, live, there, err := GetStaging(get, w.Name, at)
 	if err != nil {
 		return services.Effect{}, err
+	}
+	if w.Ends {
+		return w.end(s, there)
 	}
 	session := w.Session
 	w.Left = there && !live
@@ -313,4 +355,16 @@ func (w *StageCopy) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, 
 		w.began = session
 	}
 	return effect, err
+}
+
+// end ends the copy, unless another write has.
+func (w *StageCopy) end(s Staging, there bool) (services.Effect, error) {
+	if !there || s.Copying != (Copying{w.ID, w.Session}) {
+		return services.Effect{}, nil
+	}
+	s.Copying, w.Left = Copying{}, true
+	if s.Session == 0 {
+		return services.Effect{Ops: []change.Op{{Delete: true, Row: []byte{rowStaging}}}}, nil
+	}
+	return services.Effect{Ops: []change.Op{{Row: []byte{rowStaging}, Value: appendStaging(nil, &s)}}}, nil
 }

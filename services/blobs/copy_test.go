@@ -34,7 +34,7 @@ func copyOf(t require.TestingT, r *scanned, n Name, b Blob) *CopyBlob {
 		w.Blob.Appended = &Appended{Sealed: b.Appended.Sealed}
 	}
 	for off := uint64(0); off < b.Length; {
-		blocks, next, err := BlocksAt(r, n, &b, off)
+		blocks, next, err := BlocksAt(r, n, &b, off, w.Has)
 		require.NoError(t, err)
 		require.Greater(t, next, off)
 		w.Add(blocks)
@@ -42,6 +42,8 @@ func copyOf(t require.TestingT, r *scanned, n Name, b Blob) *CopyBlob {
 	}
 	return w
 }
+
+func none(string) bool { return false }
 
 func blobAt(t require.TestingT, r *scanned, name string) Blob {
 	b, err := GetBlob(r, testName(name))
@@ -230,7 +232,7 @@ func TestCopyInSteps(t *testing.T) {
 		w.Begin([16]byte{9})
 		steps, at := 0, geo.Timestamp(6000)
 		for off := uint64(0); off < b.Length; {
-			blocks, next, err := BlocksAt(r, testName("s"), &b, off)
+			blocks, next, err := BlocksAt(r, testName("s"), &b, off, w.Has)
 			require.NoError(t, err)
 			off = next
 			if full := w.Add(blocks); !full {
@@ -241,6 +243,7 @@ func TestCopyInSteps(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, feature.Blobs, effect.Level)
 				require.Less(t, sizeOf(effect), 2*stageBytes)
+				require.Len(t, effect.Chunks, 16*(len(effect.Ops)-1), "R3: all chunks of the blocks are named")
 				require.NoError(t, r.commit(t, s, at))
 				w.Staged(s)
 				steps, at = steps+1, at+1
@@ -261,9 +264,9 @@ func TestCopyInSteps(t *testing.T) {
 	require.Len(t, b.List.Segments, len(source.List.Segments))
 	sweep(t, r, 7002, 1000*deadWork)
 	for off := uint64(0); off < b.Length; {
-		got, next, err := BlocksAt(r, testName("a"), &b, off)
+		got, next, err := BlocksAt(r, testName("a"), &b, off, none)
 		require.NoError(t, err)
-		want, _, err := BlocksAt(r, testName("s"), &source, off)
+		want, _, err := BlocksAt(r, testName("s"), &source, off, none)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		off = next
@@ -355,4 +358,111 @@ func TestCopiedOnRecord(t *testing.T) {
 			require.Equal(t, b.Copied, kept.Copied)
 		}
 	}
+}
+
+// What a source has read of it at once is bounded: a block that is named again is read once, and long blocks come few at a time.
+func TestBlocksAtIsBounded(t *testing.T) {
+	r := &scanned{state: state{}}
+	list := named(Latest)
+	long := Block{}
+	for i := range 4000 {
+		long.Chunks = append(long.Chunks, extent.Ref{ID: extent.ChunkID{byte(i), byte(i >> 8)}, Length: 1 << 20})
+		long.Length += 1 << 20
+	}
+	for i := range 9 {
+		w := stage(fmt.Sprintf("%02d", i), "")
+		w.Block = long
+		require.NoError(t, r.commit(t, w, geo.Timestamp(1+i)))
+	}
+	for i := range 2000 {
+		list.Blocks = append(list.Blocks, Named{Latest, fmt.Sprintf("%02d", i%9)})
+	}
+	require.NoError(t, list.Prepare(t.Context(), r, 50))
+	require.NoError(t, r.commit(t, list, 50))
+	b, w := blobAt(t, r, "a"), &CopyBlob{Command: Command{Name: testName("b")}}
+	w.Begin([16]byte{1})
+	calls, ids := 0, ""
+	for off := uint64(0); off < b.Length; calls++ {
+		blocks, next, err := BlocksAt(r, testName("a"), &b, off, w.Has)
+		require.NoError(t, err)
+		rows := 0
+		for _, block := range blocks {
+			ids += block.ID
+			rows += block.rowBytes()
+			require.Equal(t, long.Length, block.Length)
+		}
+		require.Less(t, rows, stageBytes+4000*2*refLen+100)
+		for w.Add(blocks); ; {
+			s := w.Stage()
+			if s == nil {
+				break
+			}
+			require.NoError(t, r.commit(t, s, geo.Timestamp(60+calls)))
+			w.Staged(s)
+		}
+		off = next
+	}
+	require.Less(t, calls, 20)
+	require.Len(t, w.seen, 9)
+	require.NoError(t, r.commit(t, w, 100))
+	copied, got := blobAt(t, r, "b"), ""
+	for part := range copied.List.Segments {
+		info, err := CommittedBlocks(r, testName("b"), &copied, part)
+		require.NoError(t, err)
+		for _, i := range info {
+			got += i.ID
+		}
+	}
+	require.Equal(t, ids, got)
+	require.Equal(t, b.Length, copied.Length)
+}
+
+// A copy that breaks off is ended, and leaves nothing; one that was committed, or that another write has ended, is left alone. So
+// are uncommitted blocks.
+func TestCopyEnds(t *testing.T) {
+	staged := func(r *scanned, id byte, at geo.Timestamp) *CopyBlob {
+		w := &CopyBlob{Command: Command{Name: testName("a")}}
+		w.Begin([16]byte{id})
+		require.Nil(t, w.End(), "nothing was staged")
+		u := &underway{w: w}
+		w.Add([]CopyBlock{{"i1", Block{Length: 3, Inline: []byte("one")}}, {"i2", Block{Length: 3, Inline: []byte("two")}}})
+		first := u.stage()
+		require.NoError(t, r.commit(t, first, at))
+		w.Staged(first)
+		return w
+	}
+	r := &scanned{state: state{}}
+	w := staged(r, 1, 1)
+	end := w.End()
+	require.NoError(t, r.commit(t, end, 2))
+	require.True(t, end.Left)
+	sweep(t, r, 3, 50*deadWork)
+	require.Empty(t, r.state)
+	require.ErrorIs(t, r.commit(t, w, 4), ErrOvertaken)
+
+	require.NoError(t, r.commit(t, stage("x", "uncommitted"), 5))
+	before := maps.Clone(r.state)
+	require.NoError(t, r.commit(t, staged(r, 2, 6).End(), 7))
+	sweep(t, r, 8, 50*deadWork)
+	require.Equal(t, before, r.state)
+
+	old, w := staged(r, 3, 9), staged(r, 4, 10)
+	require.NoError(t, r.commit(t, old.End(), 11))
+	require.NoError(t, r.commit(t, w, 12))
+	require.Equal(t, "onetwo", text(t, r))
+	end = w.End()
+	require.NoError(t, r.commit(t, end, 13))
+	require.False(t, end.Left)
+	require.Equal(t, "onetwo", text(t, r))
+
+	// One by a single change over one under way leaves its blocks dead.
+	staged(r, 5, 14)
+	over := copyOf(t, r, testName("a"), Blob{Length: 1, Inline: []byte("x")})
+	require.NoError(t, r.commit(t, put("a", "plain"), 15))
+	sweep(t, r, 16, 50*deadWork)
+	staged(r, 6, 17)
+	require.NoError(t, r.commit(t, over, 18))
+	require.True(t, over.Left)
+	sweep(t, r, 19, 50*deadWork)
+	require.Len(t, r.state, 1)
 }
