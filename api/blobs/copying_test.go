@@ -207,6 +207,10 @@ func TestOvertakenCopy(t *testing.T) {
 	r.requireCode(r.copy("/cont/copy", "/cont/list"), 503, "ServerBusy")
 	require.EqualValues(t, 2*commitTries, w.steps.Load())
 	r.requireBlob("/cont/copy", []byte("other"))
+	share := r.handler.inFlight.Of("acct")
+	held, ok := share.TryAdmit(defaultInFlightBytesMax / 2)
+	require.True(t, ok, "each try gives back what it held")
+	share.Release(held)
 	w.before = nil
 	require.Equal(t, 201, r.put("/cont/copy", []byte("last")).status)
 	require.Equal(t, 1, r.rows("/cont/copy"), "steps of copies that were ended are dropped")
