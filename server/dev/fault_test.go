@@ -103,9 +103,14 @@ func createTable(t *testing.T, c *Cluster, account geo.Account) {
 	require.Equal(t, http.StatusCreated, a.status, a.body)
 }
 
+// eventually waits until ok holds. Unlike require.Eventually it calls ok here, so that ok may end the test.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 30*time.Second, 5*time.Millisecond, what)
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "it never came", what)
+		}
+	}
 }
 
 func tableStats(c *Cluster, l geo.Location, account geo.Account) stats.Replication {

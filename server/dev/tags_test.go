@@ -18,29 +18,37 @@ func ifTags(condition string) *blob.AccessConditions {
 	return &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfTags: to.Ptr(condition)}}
 }
 
-// tagsOf are the tags of a blob that a client reads, and of the listing.
+// tagsOf are the tags of a blob that a client reads, nil if it is not there.
 func tagsOf(t *testing.T, c *container.Client, name string) map[string]string {
 	t.Helper()
 	got, err := c.NewBlobClient(name).GetTags(t.Context(), nil)
 	if err != nil {
 		return nil
 	}
+	return tagMap(got.BlobTagSet)
+}
+
+func tagMap(set []*blob.Tags) map[string]string {
 	out := map[string]string{}
-	for _, tag := range got.BlobTagSet {
+	for _, tag := range set {
 		out[*tag.Key] = *tag.Value
 	}
+	return out
+}
+
+// requireTags requires the tags of a blob that nobody writes, read and listed.
+func requireTags(t *testing.T, c *container.Client, name string, want map[string]string) {
+	t.Helper()
+	require.Equal(t, want, tagsOf(t, c, name))
 	page, err := c.NewListBlobsFlatPager(&container.ListBlobsFlatOptions{
 		Include: container.ListBlobsInclude{Tags: true}, Prefix: to.Ptr(name),
 	}).NextPage(t.Context())
 	require.NoError(t, err)
 	listed := map[string]string{}
 	if of := page.Segment.BlobItems[0].BlobTags; of != nil {
-		for _, tag := range of.BlobTagSet {
-			listed[*tag.Key] = *tag.Value
-		}
+		listed = tagMap(of.BlobTagSet)
 	}
-	require.Equal(t, out, listed)
-	return out
+	require.Equal(t, want, listed)
 }
 
 // An official client writes and reads tags in every way, at both locations and through a planned failover, and writes under a
@@ -54,12 +62,12 @@ func TestTagsWithSDK(t *testing.T) {
 	for _, length := range []int{10, 20 << 10} { // Inline and in chunks.
 		_, err := b.first.UploadBuffer(ctx, "cont", "b", blobContent(length, 1), &azblob.UploadBufferOptions{Tags: want})
 		require.NoError(t, err)
-		require.Equal(t, want, tagsOf(t, near, "b"))
+		requireTags(t, near, "b", want)
 	}
 	_, err := b.first.UploadBuffer(ctx, "cont", "b", blobContent(9<<20, 1), &azblob.UploadBufferOptions{Tags: want, BlockSize: 4 << 20})
 	require.NoError(t, err)
 	eventually(t, "the tags at -secondary", func() bool { return len(tagsOf(t, far, "b")) == 3 })
-	require.Equal(t, want, tagsOf(t, far, "b"))
+	requireTags(t, far, "b", want)
 	_, err = far.NewBlobClient("b").SetTags(ctx, nil, nil)
 	requireBlobCode(t, err, 403, bloberror.InsufficientAccountPermissions)
 	for _, c := range []*container.Client{near, far} {
@@ -72,18 +80,19 @@ func TestTagsWithSDK(t *testing.T) {
 	}
 
 	moveTo(t, b.Cluster, blobTestAccount, North, South)
-	require.Equal(t, want, tagsOf(t, near, "b"))
+	requireTags(t, near, "b", want)
 	_, err = near.NewBlobClient("b").SetTags(ctx, map[string]string{"k": "2"}, &blob.SetTagsOptions{AccessConditions: ifTags("k = '2'")})
 	requireBlobCode(t, err, 412, bloberror.ConditionNotMet)
 	_, err = near.NewBlobClient("b").SetTags(ctx, map[string]string{"k": "2"}, &blob.SetTagsOptions{AccessConditions: ifTags("k = '1'")})
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"k": "2"}, tagsOf(t, near, "b"))
+	requireTags(t, near, "b", map[string]string{"k": "2"})
 	eventually(t, "the new tags at -secondary", func() bool { return len(tagsOf(t, far, "b")) == 1 })
+	requireTags(t, far, "b", map[string]string{"k": "2"})
 	_, err = b.first.DeleteBlob(ctx, "cont", "b", &azblob.DeleteBlobOptions{AccessConditions: ifTags("k = '1'")})
 	requireBlobCode(t, err, 412, bloberror.ConditionNotMet)
 	_, err = b.first.UploadBuffer(ctx, "cont", "b", nil, nil)
 	require.NoError(t, err)
-	require.Empty(t, tagsOf(t, near, "b"))
+	requireTags(t, near, "b", map[string]string{})
 }
 
 // rehydrates is how long a rehydration takes in a test: longer than a failover.

@@ -144,9 +144,12 @@ func (f *smallFile) WriteAt(p []byte, at int64) (int, error) {
 	return f.File.WriteAt(p, at)
 }
 
-// smallReserve is the reserve of the nodes of a fullStamp: it holds some hundred of its writes, and what a compaction of all
-// their rows writes beside what it reads.
-const smallReserve = 16 << 20
+const (
+	// smallReserve is the reserve of the nodes of a fullStamp: it holds some hundred of its writes, and a quarter of it what
+	// a compaction of all their rows writes beside what it reads, full memtables, and what is in flight to a node (4 MiB).
+	smallReserve = 64 << 20
+	smallWrite   = smallReserve / 256
+)
 
 // fullStamp is a stepped stamp on small disks.
 type fullStamp struct {
@@ -164,7 +167,7 @@ func newFullStamp(t *testing.T, seed uint64) (*fullStamp, *ranges.Range) {
 		f.disks[o.ID] = newSmallDisk()
 		o.State.FS, o.ReserveBytes, o.InSyncTimeout = f.disks[o.ID], smallReserve, time.Second
 		// In the proportion that they have to the default reserve.
-		o.State.StateMemTableBytes, o.State.LogSegmentBytes = smallReserve/16, smallReserve/8
+		o.State.StateMemTableBytes, o.State.LogSegmentBytes = smallReserve/32, smallReserve/8
 	})
 	lead := f.whole()
 	for range 2000 { // 1 s: all are settled.
@@ -184,7 +187,7 @@ func (c *big) Evaluate(tx *ranges.Tx) error {
 	return c.put.Evaluate(tx)
 }
 
-// write submits a write of 64 KiB at the leader, and steps until it is answered. It leaves the row of counterKey.
+// write submits a write of smallWrite bytes at the leader, and steps until it is answered. It leaves the row of counterKey.
 func (f *fullStamp) write() (err error) {
 	f.t.Helper()
 	answered, began := false, f.clock.Mono()
@@ -193,7 +196,7 @@ func (f *fullStamp) write() (err error) {
 			if r := f.leading(); r != nil && r.Leading() {
 				answered = true
 				done := false
-				r.Submit(&big{put{p: partition(1 + f.rng.IntN(20))}, 64 << 10}, func(e error) { err, done = e, true })
+				r.Submit(&big{put{p: partition(1 + f.rng.IntN(20))}, smallWrite}, func(e error) { err, done = e, true })
 				f.until("the end of a write", func() bool { return done })
 			}
 		}

@@ -75,6 +75,9 @@ func (r *hostedRange) stepRaft(e Envelope, now time.Duration) error {
 		return nil // Its rows are missing: a snapshot travels as a stream.
 	case pb.MsgApp:
 		r.dropOutdated(e)
+		for _, entry := range e.Message.GetEntries() {
+			r.n.room.Expect(len(entry.GetData()))
+		}
 		if !r.Replica().Takes(e.Message) {
 			return nil
 		}

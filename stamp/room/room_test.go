@@ -86,6 +86,30 @@ func TestLevels(t *testing.T) {
 	require.True(t, room.Opens(d, "node", reserve))
 }
 
+// What a full disk is asked to take counts twice until the next look, so that no burst takes what makes room.
+func TestExpected(t *testing.T) {
+	d := newWorld()
+	d.w.Check()
+	d.w.Expect(1 << 40)
+	require.Equal(t, room.Plenty, d.w.Level(), "the reserve is for bursts")
+	d.left = reserve - 1
+	d.w.Check()
+	d.w.Expect(reserve/4 - 1)
+	require.Equal(t, room.Full, d.w.Level())
+	d.w.Expect(1)
+	require.Equal(t, room.Bare, d.w.Level())
+	d.w.Expect(1 << 40)
+	require.Equal(t, room.Spent, d.w.Level())
+	d.w.Check()
+	require.Equal(t, room.Full, d.w.Level(), "what the disk reports counts")
+	d.w.Expect(0)
+	require.Equal(t, room.Full, d.w.Level())
+	require.Len(t, d.events, 1)
+	d.left = 1 << 40
+	d.w.Check()
+	require.Equal(t, room.Plenty, d.w.Level())
+}
+
 // While its disk is full a node reports to its peers every tick, and once that it has room. A report holds for 20 ticks;
 // a level of a later version counts as the worst.
 func TestReports(t *testing.T) {

@@ -55,11 +55,14 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Watch is the level of a node and those of its peers. Tick, Check and DropAside are called from one goroutine, the
+// Watch is the level of a node and those of its peers. Tick, Check, Expect and DropAside are called from one goroutine, the
 // other methods from any.
 type Watch struct {
 	o     Options
 	level atomic.Uint32
+	// looked is the level at the last look, left what was free then, and expected what is written since.
+	looked         Level
+	left, expected uint64
 	// tight: see Tight.
 	tight atomic.Bool
 	aside aside
@@ -104,11 +107,12 @@ func (w *Watch) Check() {
 	if err != nil {
 		return
 	}
-	was, left, again := w.Level(), usage.AvailBytes, w.o.ReserveBytes+roomMore
+	was, left, again := w.looked, usage.AvailBytes, w.o.ReserveBytes+roomMore
 	level := levelOf(left, w.o.ReserveBytes)
 	if level == Plenty && was != Plenty && left < again {
 		level = Full
 	}
+	w.looked, w.left, w.expected = level, left, 0
 	w.level.Store(uint32(level))
 	tightBelow := w.o.ReserveBytes + w.o.ReserveBytes/tightPart
 	if w.tight.Load() { // It has to be worth the while.
@@ -126,6 +130,15 @@ func (w *Watch) Check() {
 	case level == Spent && was != Spent:
 		w.o.Logger.Error("disk full but for what the node needs to make room: its replicas stand still until there is more",
 			"dir", w.o.Dir, "left_bytes", left)
+	}
+}
+
+// Expect counts bytes that the node takes, which it writes twice: to its log, and to its state. So a burst between two looks
+// at a disk that is Full does not use up what the node needs to make room. It never has the level fall.
+func (w *Watch) Expect(bytes int) {
+	w.expected += 2 * uint64(bytes)
+	if was := w.Level(); was != Plenty {
+		w.level.Store(uint32(max(was, levelOf(w.left-min(w.left, w.expected), w.o.ReserveBytes))))
 	}
 }
 
