@@ -166,8 +166,9 @@ func newFullStamp(t *testing.T, seed uint64) (*fullStamp, *ranges.Range) {
 	f.stepped = newSteppedWith(t, seed, 50, func(o *Options) {
 		f.disks[o.ID] = newSmallDisk()
 		o.State.FS, o.ReserveBytes, o.InSyncTimeout = f.disks[o.ID], smallReserve, time.Second
-		// In the proportion that they have to the default reserve.
-		o.State.StateMemTableBytes, o.State.LogSegmentBytes = smallReserve/32, smallReserve/8
+		// A segment has the proportion that it has to the default reserve. A memtable has a quarter of it, since the flushes and
+		// compactions of Pebble come in the machine's time: on a busy one more of them wait than ever would for a disk.
+		o.State.StateMemTableBytes, o.State.LogSegmentBytes = smallReserve/128, smallReserve/8
 	})
 	lead := f.whole()
 	for range 2000 { // 1 s: all are settled.
