@@ -14,7 +14,7 @@ build() {
 	shift
 	[ -x "$dir/$name" ] && return
 	rm -f "$dir/$name.missing"
-	timeout 900 "$@" > "$dir/$name.log" 2>&1 || tail -n 2 "$dir/$name.log" > "$dir/$name.missing"
+	timeout 1800 "$@" > "$dir/$name.log" 2>&1 || tail -n 2 "$dir/$name.log" > "$dir/$name.missing"
 }
 
 # azcopy is built as a requirement of an empty module: `go install` asks for the list of all versions first, which not
@@ -26,9 +26,19 @@ azcopy() {
 	printf '//go:build tools\n\npackage programs\n\nimport _ "github.com/Azure/azure-storage-azcopy/v10"\n' > tool.go
 	go mod tidy && go build -o "$dir/azcopy" github.com/Azure/azure-storage-azcopy/v10
 }
-export -f azcopy
+
+# tofu is built in a copy of its module: its replacements count only there.
+tofu() {
+	local source
+	source=$(cd "$dir" && go mod download -json github.com/opentofu/opentofu@v1.12.6 | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+	rm -rf "$dir/tofu-source" && cp -r "$source" "$dir/tofu-source" && chmod -R u+w "$dir/tofu-source"
+	go build -C "$dir/tofu-source" -o "$dir/tofu" ./cmd/tofu
+	rm -rf "$dir/tofu-source"
+}
+export -f azcopy tofu
 export dir
 
 build rclone env GOBIN="$dir" go install github.com/rclone/rclone@latest
 build azcopy bash -ec azcopy
+build tofu bash -ec tofu
 build objstore.test go test -C "$(dirname "$0")/objstore" -c -o "$dir/objstore.test" .
