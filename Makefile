@@ -148,7 +148,7 @@ overwrites: ## 10 GiB through 1 GiB of names at both locations: the folder is be
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
 
-tools: ## rclone, restic, azcopy, OpenTofu, Thanos' store and 1000 contended locks, 1 GiB each; installs them, as root by apt-get: RUN=TestRestic plays a part
+tools: ## rclone, restic, azcopy, OpenTofu, pgBackRest, Thanos' store and 1000 contended locks, 1 GiB each; installs them, as root by apt-get: RUN=TestRestic plays a part
 	test/tools/install.sh $(BIN)/tools
 	go test -count=1 -timeout 3h ./test/tools -v -run '$(RUN)' -args -tools -bytes=1073741824 -cycles=1000 -cache=$(CURDIR)/$(BIN)/tools
 

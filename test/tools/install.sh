@@ -4,8 +4,8 @@
 set -euo pipefail
 dir=$(realpath -m "$1")
 mkdir -p "$dir"
-if ! command -v rclone restic > "$dir/debian.log"; then
-	apt-get update -qq && apt-get install -y -qq rclone restic
+if ! dpkg -s rclone restic pgbackrest postgresql > "$dir/debian.log"; then
+	apt-get update -qq && apt-get install -y -qq rclone restic pgbackrest postgresql
 fi
 
 # build NAME COMMAND... runs the command unless the program is there.

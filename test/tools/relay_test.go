@@ -42,6 +42,8 @@ const (
 type relay struct {
 	// url is the address for plain HTTP, and of the HTTPS proxy.
 	url string
+	// securePort is the port that ends TLS, for a program that can be led there.
+	securePort int
 	// backend is host and port of the server.
 	backend string
 	// roots is the file of the certificate that programs trust.
@@ -79,7 +81,7 @@ func newRelay(t *testing.T, blobPort int) *relay {
 	ports, err := devproc.FreePorts(t, 2)
 	require.NoError(t, err)
 	secure := fmt.Sprintf("127.0.0.1:%d", ports[1])
-	f.url = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	f.url, f.securePort = fmt.Sprintf("http://127.0.0.1:%d", ports[0]), ports[1]
 	serve(t, ports[0], nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodConnect {
 			tunnel(w, secure)
@@ -159,7 +161,7 @@ func (f *relay) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.Scheme, r.Out.URL.Host = "http", f.backend
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // Signed as it stands.
 	r.Out.Host = r.In.Host
-	if r.In.TLS != nil {
+	if strings.HasSuffix(r.In.Host, "."+publicZone) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		account, _, _ := strings.Cut(r.In.Host, ".")
