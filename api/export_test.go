@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -37,6 +38,9 @@ func (s *Server) SourceOf(r *http.Request, uri string) (source *protocol.Source,
 	w.WriteHeader(http.StatusOK)
 	return source, recorder.Header().Get(protocol.HeaderMayBeStale) != "", err
 }
+
+// URLOf is urlOf.
+func URLOf(t protocol.Target, uri string) (*url.URL, error) { return urlOf(t, uri) }
 
 // LongOf is how long a hop waits for an operation of blobs beyond the time of other requests.
 func LongOf(name string) time.Duration {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -71,20 +72,22 @@ func (x *exchange) parseSource(of *protocol.Request, uri string) (sourceURL, err
 	if at.old {
 		uri = of.Scheme + "://" + oldHost + uri
 	}
-	if at.url, err = url.Parse(uri); err != nil {
-		return at, err
+	at.url, err = urlOf(at.Target, uri)
+	return at, err
+}
+
+// urlOf parses the URL that t was parsed from, and requires that both parsers read the same host, path and query: t is
+// authorized, and the result is sent. No URL is known that they read differently, but a later version of either may.
+func urlOf(t protocol.Target, uri string) (*url.URL, error) {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, err
 	}
-	// Two parsers have read it: what they take for the host, and for the path, must be the same.
-	u := at.url
-	path := u.EscapedPath()
-	if path == "" {
-		path = "/"
+	if u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || cmp.Or(u.EscapedPath(), "/") != t.RawPath || u.RawQuery != t.RawQuery ||
+		!strings.HasPrefix(t.Base, strings.ToLower(u.Scheme)+"://"+u.Host+"/") {
+		return nil, errNoSource
 	}
-	if u.Hostname() == "" || strings.HasSuffix(u.Host, ":") || path != at.RawPath || u.RawQuery != at.RawQuery ||
-		!strings.HasPrefix(at.Base, strings.ToLower(u.Scheme)+"://"+u.Host+"/") {
-		return at, errNoSource
-	}
-	return at, nil
+	return u, nil
 }
 
 // oldHost is a host that names no account, and that every front end takes (hosts.New).

@@ -208,6 +208,7 @@ func TestSourcesAreAuthorized(t *testing.T) {
 		"another scheme":                           {uri: "ftp://storage.example/acct/cont/b", want: "400 InvalidHeaderValue"},
 		"a file":                                   {uri: "file:///etc/passwd", want: "400 InvalidHeaderValue"},
 		"no host":                                  {uri: "http:///acct/cont/b", want: "400 InvalidHeaderValue"},
+		"a port alone":                             {uri: "http://:10000/acct/cont/b", want: "400 InvalidHeaderValue"},
 		"no port":                                  {uri: "http://storage.example:/acct/cont/b", want: "400 InvalidHeaderValue"},
 		"a user":                                   {uri: "http://storage.example:10000@evil/acct/cont/b", want: "400 InvalidHeaderValue"},
 		"a user of a zone":                         {uri: "http://evil@acct.blob.zone.example/cont/b", want: "400 InvalidHeaderValue"},
@@ -356,4 +357,29 @@ func TestSourceIsReadWhereItIsServed(t *testing.T) {
 			require.Equal(t, c.stale, stale)
 		})
 	}
+}
+
+// What is authorized and what is sent are one URL: if the two parsers differed in its scheme, host, path or query, a read that
+// nobody may send would be sent.
+func TestParsersOfSourcesAgree(t *testing.T) {
+	t.Parallel()
+	const uri = "http://storage.example:10000/acct/cont/a%2Fb?snapshot=x"
+	of, err := protocol.ParseTarget(geo.Blob, "", "", uri)
+	require.NoError(t, err)
+	u, err := api.URLOf(of, uri)
+	require.NoError(t, err)
+	require.Equal(t, uri, u.String())
+	for _, other := range []string{
+		"https" + strings.TrimPrefix(uri, "http"), "http://storage.example/acct/cont/a%2Fb?snapshot=x",
+		"http://evil.example:10000/acct/cont/a%2Fb?snapshot=x", "http://storage.example:10000/acct/cont/a/b?snapshot=x",
+		"http://storage.example:10000/acct/cont/a%2Fb?snapshot=xy", "http://storage.example:10000/acct/cont/a%2Fb",
+	} {
+		_, err := api.URLOf(of, other)
+		require.Error(t, err, other)
+	}
+	const host = "https://acct.blob.zone.example"
+	of, err = protocol.ParseTarget(geo.Blob, "", "", host, "zone.example")
+	require.NoError(t, err)
+	_, err = api.URLOf(of, host)
+	require.NoError(t, err, "the path is / where there is none")
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,7 @@ import (
 	"antipode/internal/clock"
 	"antipode/primary"
 	"antipode/services/catalog"
+	"antipode/stamp/extent"
 )
 
 // sourcePair is two locations: north has account acct with blob cont/b in its stamp, south reads for copies.
@@ -31,7 +33,23 @@ type sourcePair struct {
 	north, south *frontEnd
 	content      []byte
 	// moves: the accounts of north are on their way to south.
-	moves *atomic.Bool
+	moves   *atomic.Bool
+	payload *failingPayload
+}
+
+// failingPayload has north's chunks, which cannot be read after as many reads as are left, where fails is set.
+type failingPayload struct {
+	blobs.Payload
+	fails atomic.Bool
+	left  atomic.Int64
+}
+
+// ReadChunk implements blobs.Payload.
+func (p *failingPayload) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error) {
+	if p.fails.Load() && p.left.Add(-1) < 0 {
+		return 0, errors.New("the chunk is damaged")
+	}
+	return p.Payload.ReadChunk(ref, off, b)
 }
 
 // movingDirectory has accounts that are on their way while moves is set.
@@ -56,11 +74,11 @@ func newSourcePair(t *testing.T) *sourcePair {
 	t.Helper()
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Blob)
 	names, writer := &catalog.Containers{}, primary.New(stamp)
-	pair := &sourcePair{moves: new(atomic.Bool), content: bytes.Repeat([]byte("0123456789abcdef"), 9<<20/16)}
+	pair := &sourcePair{moves: new(atomic.Bool), payload: &failingPayload{Payload: stamp}, content: bytes.Repeat([]byte("0123456789abcdef"), 9<<20/16)}
 	accounts := directory{"acct": "north", "mine": "south"}
 	pair.north = newFrontEnd(t, api.Options{
 		Location: "north", Directory: movingDirectory{accounts, pair.moves}, HopSecret: pairSecret,
-		Blobs: blobs.NewHandler(blobs.Options{Stamp: stamp, Writer: writer, Payload: stamp, Names: names, Logger: apitest.Quiet()}),
+		Blobs: blobs.NewHandler(blobs.Options{Stamp: stamp, Writer: writer, Payload: pair.payload, Names: names, Logger: apitest.Quiet()}),
 	})
 	l := httptest.NewServer(pair.north.Handler(geo.Blob))
 	t.Cleanup(l.Close)
@@ -326,6 +344,16 @@ func TestSourceOfAnAccountThatStays(t *testing.T) {
 	require.Equal(t, http.StatusPartialContent, resp.StatusCode, string(body))
 	require.Equal(t, "0123", string(body))
 	p.north.requireCounted(t, "GetBlob 206")
+	// What cannot be read to its end breaks off: it is no shorter blob.
+	p.payload.left.Store(2)
+	p.payload.fails.Store(true)
+	resp, err := find("sip=192.0.2.1").Do(httptest.NewRequest(http.MethodGet, "/", nil).WithContext(t.Context()))
+	require.NoError(t, err)
+	require.EqualValues(t, len(p.content), resp.ContentLength)
+	n, err := io.Copy(io.Discard, resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Less(t, n, resp.ContentLength)
+	require.NoError(t, resp.Body.Close())
 }
 
 // A source whose range another node of the location leads is read here, so that its chunks are shared.

@@ -3,14 +3,17 @@ package primary
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
 
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services"
+	"antipode/services/blobs"
 	"antipode/stamp"
 	"antipode/stamp/change"
 	"antipode/stamp/extent"
@@ -142,4 +145,34 @@ func TestCloseGenerationTravels(t *testing.T) {
 	if err != nil || string(got.(closeGeneration).key) != "key" || got.EncodeResult() != nil || sent.DecodeResult(nil) != nil {
 		t.Fatal(got, err)
 	}
+}
+
+// noRows is a state without rows.
+type noRows struct{}
+
+func (noRows) Get([]byte) ([]byte, bool, error) { return nil, false, nil }
+
+// To name the payload of a copy costs each of its rows the same, however many there are: a change has thousands of them, and is
+// evaluated on the scheduler. What is allocated is counted, since time is the machine's; so the test runs alone.
+func TestNamesOfACopyAreLinear(t *testing.T) {
+	of := func(blocks int) (allocated uint64) {
+		w := &blobs.CopyBlob{Command: blobs.Command{Name: blobs.Name{Account: "acct", Container: "c", Blob: "b"}}}
+		w.Begin([16]byte{1})
+		for i := range blocks {
+			ref := extent.NewRef(extent.ChunkID{byte(i), byte(i >> 8)}, make([]byte, 20<<10))
+			w.Add([]blobs.CopyBlock{{ID: fmt.Sprintf("%05d", i), Block: blobs.Block{Length: 20 << 10, Chunks: []extent.Ref{ref}}}})
+		}
+		effect, err := w.Evaluate(noRows{}, 9)
+		require.NoError(t, err)
+		require.Len(t, effect.Chunks, blocks)
+		p, rec := w.Partition(), change.Record{Ops: effect.Ops, Chunks: effect.Chunks}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.NoError(t, nameAll(nil, p, change.Gate{Numbered: true}, &rec))
+		runtime.ReadMemStats(&after)
+		require.Len(t, rec.Chunks, blocks)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	few, many := of(400), of(4000)
+	require.Less(t, many, 20*few, "ten times the rows")
 }

@@ -16,17 +16,15 @@ func (p *Primary) WriteAll(ctx context.Context, ws []services.Write) []error {
 	of := map[geo.RangeID][]int{} // the writes of each range
 	for i, w := range ws {
 		part := w.Partition()
-		if _, rest := w.(services.Remainder); !rest {
-			to := Written{part.Account, part.Service}
-			err, asked := admitted[to]
-			if !asked {
-				err = p.admit(ctx, part)
-				admitted[to] = err
-			}
-			if err != nil {
-				errs[i] = err
-				continue
-			}
+		to := Written{part.Account, part.Service}
+		err, asked := admitted[to]
+		if !asked {
+			err = p.admit(ctx, part)
+			admitted[to] = err
+		}
+		if err != nil {
+			errs[i] = err
+			continue
 		}
 		r := p.stamp.Route().Of(part)
 		if of[r] == nil {

@@ -71,7 +71,7 @@ type Writer interface {
 type AllWriter interface {
 	Writer
 	// WriteAll is Write for up to 500 writes, of which those of a range are evaluated in their order, with nothing in
-	// between. They are separate changes: it returns the error of each.
+	// between. They are separate changes: it returns the error of each. None is a Remainder.
 	WriteAll(ctx context.Context, ws []Write) []error
 }
 

@@ -3,6 +3,7 @@ package ranges
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,6 +231,42 @@ func TestWhatIsRehearsed(t *testing.T) {
 	cmd := &may{takes: takes{c: c}, always: true}
 	require.ErrorIs(t, c.Do(t.Context(), cmd), ErrNotLeader)
 	require.Zero(t, cmd.evaluated)
+}
+
+// Commands that one caller submits together, and that come back out of order, as those do that a log without room has taken
+// first, are queued in their order again. One that is not answered then has an unknown end: it is queued.
+func TestGivenBackCommandsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newColdRange(t)
+		var cmds []Command
+		for range 3 {
+			cmds = append(cmds, &may{takes: takes{c: c}})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		result := make(chan []error, 1)
+		go func() { result <- c.DoAll(ctx, cmds) }()
+		synctest.Wait()
+		ws := c.takeQueue(false)
+		require.Len(t, ws, len(cmds))
+		for _, w := range slices.Backward(ws) {
+			require.True(t, w.returns)
+			w.done(errRehearse)
+		}
+		synctest.Wait()
+		ws = c.takeQueue(false)
+		require.Len(t, ws, len(cmds))
+		for i, w := range ws {
+			require.Same(t, cmds[i], w.cmd)
+			require.Equal(t, 1, cmds[i].(*may).evaluated)
+			require.False(t, w.returns)
+		}
+		ws[1].done(nil)
+		synctest.Wait()
+		cancel()
+		require.Equal(t, []error{kv.ErrUnknown, nil, kv.ErrUnknown}, <-result)
+	})
 }
 
 // A pass ends with the command in which its time is over, and takes one at least. Then rows count as cold if the commands
