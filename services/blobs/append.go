@@ -70,7 +70,7 @@ func (w *AppendBlock) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect
 	if err != nil {
 		return services.Effect{}, err
 	}
-	block, err := appendBlock(make([]byte, 0, blockHeaderLen+8+len(w.Block.Inline)+len(w.Block.Chunks)*refLen), &w.Block)
+	block, err := w.Block.value()
 	if err != nil {
 		return services.Effect{}, err
 	}

@@ -134,11 +134,12 @@ func parseStaging(v []byte) (s Staging, err error) {
 	return s, nil
 }
 
-// appendBlock appends the stored form of b. It refuses what parseBlock would.
-func appendBlock(dst []byte, b *Block) ([]byte, error) {
+// value is the stored form of b. It refuses what parseBlock would.
+func (b *Block) value() ([]byte, error) {
 	if err := b.check(); err != nil {
-		return dst, err
+		return nil, err
 	}
+	dst := make([]byte, 0, blockHeaderLen+8+len(b.Inline)+len(b.Chunks)*refLen)
 	flags := byte(0)
 	if len(b.Chunks) > 0 {
 		flags = flagChunks

@@ -28,7 +28,7 @@ const blockGoldenPath = "testdata/block.golden"
 // partition, and values.
 func goldenBlockRows(t require.TestingT) [][2][]byte {
 	block := func(b Block) []byte {
-		v, err := appendBlock(nil, &b)
+		v, err := b.value()
 		require.NoError(t, err)
 		return v
 	}
@@ -96,7 +96,7 @@ func FuzzParseBlockRows(f *testing.F) {
 			require.ErrorIs(t, err, ErrMalformed)
 		}
 		if b, err := parseBlock(v); err == nil {
-			out, err := appendBlock(nil, &b)
+			out, err := b.value()
 			require.NoError(t, err)
 			require.Equal(t, v, out)
 		} else {

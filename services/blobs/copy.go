@@ -305,7 +305,7 @@ func (w *CopyBlob) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, e
 func putBlocks(ops []change.Op, chunks []extent.Ref, session geo.Timestamp, blocks []CopyBlock) ([]change.Op, []extent.Ref, error) {
 	for i := range blocks {
 		b := &blocks[i]
-		v, err := appendBlock(make([]byte, 0, blockHeaderLen+8+len(b.Inline)+len(b.Chunks)*refLen), &b.Block)
+		v, err := b.value()
 		if err != nil {
 			return nil, nil, fmt.Errorf("block %x: %w", b.ID, err)
 		}

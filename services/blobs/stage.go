@@ -73,7 +73,7 @@ func (w *PutBlock) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, e
 	if err != nil {
 		return services.Effect{}, err
 	}
-	value, err := appendBlock(make([]byte, 0, blockHeaderLen+8+len(w.Block.Inline)+len(w.Block.Chunks)*refLen), &w.Block)
+	value, err := w.Block.value()
 	if err != nil {
 		return services.Effect{}, err
 	}
