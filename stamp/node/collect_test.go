@@ -259,22 +259,7 @@ func TestCollectBesideUploads(t *testing.T) {
 func TestChangeBetweenWalkAndSweep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 30 }) // Upkeep itself begins later.
-		ctx := context.Background()
-		data := []byte("put long ago")
-		ref := extent.NewRef(extent.ChunkID{7}, data)
-		require.NoError(t, s.PutChunk(ctx, ref, data))
-		var walks []*walk
-		for _, id := range s.Nodes() {
-			walks = append(walks, newWalk(t, s.Node(id)))
-		}
-		each := func(f func(w *walk)) {
-			for _, w := range walks {
-				f(w)
-			}
-		}
-		each((*walk).round)
-		each(func(w *walk) { w.until(func() bool { return w.rows }) })
+		s, ref, each := walkedStamp(t)
 		s.submit(putChunk{1, ref})
 		at := s.Leader(testRange).Machine.AppliedState().Index
 		each(func(w *walk) {
@@ -282,8 +267,9 @@ func TestChangeBetweenWalkAndSweep(t *testing.T) {
 			w.until(func() bool { return w.swept })
 			require.Equal(t, 1, held(w.n, []extent.Ref{ref}), "node %d", w.n.ID())
 		})
+		data := []byte("another one")
 		other := extent.NewRef(extent.ChunkID{8}, data)
-		require.NoError(t, s.PutChunk(ctx, other, data))
+		require.NoError(t, s.PutChunk(context.Background(), other, data))
 		each((*walk).round)
 		each((*walk).round)
 		each(func(w *walk) {

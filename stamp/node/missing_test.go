@@ -173,30 +173,37 @@ func TestMissingChunksWithoutRoom(t *testing.T) {
 	})
 }
 
+// walkedStamp is a stamp with a chunk that nothing has named for two rounds, whose nodes' walks are behind the logs and not at
+// the sweep. each calls f with the walk of each node.
+func walkedStamp(t *testing.T) (s *snapStamp, ref extent.Ref, each func(f func(w *walk))) {
+	t.Helper()
+	s = newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 30 }) // Upkeep itself begins later.
+	data := []byte("put long ago")
+	ref = extent.NewRef(extent.ChunkID{7}, data)
+	require.NoError(t, s.PutChunk(context.Background(), ref, data))
+	var walks []*walk
+	for _, id := range s.Nodes() {
+		walks = append(walks, newWalk(t, s.Node(id)))
+	}
+	each = func(f func(w *walk)) {
+		for _, w := range walks {
+			f(w)
+		}
+	}
+	each((*walk).round)
+	each(func(w *walk) { w.until(func() bool { return w.rows }) })
+	return s, ref, each
+}
+
 // R3, R9: a chunk that nothing named for two rounds, and that a push asks for after the walk over the names and before the
 // sweep, stays on every node until the record that names it is applied, a round later; and then for as long as the row
 // is there. Each node's collector is stepped by hand.
 func TestR9AskedChunkIsThereForItsRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSnapStamp(t, memtransport.New(), func(o *Options) { o.FlushEntries = 1 << 30 }) // Upkeep itself begins later.
-		ctx := context.Background()
-		data := []byte("put long ago")
-		ref := extent.NewRef(extent.ChunkID{7}, data)
-		require.NoError(t, s.PutChunk(ctx, ref, data))
-		var walks []*walk
-		for _, id := range s.Nodes() {
-			walks = append(walks, newWalk(t, s.Node(id)))
-		}
-		each := func(f func(w *walk)) {
-			for _, w := range walks {
-				f(w)
-			}
-		}
+		s, ref, each := walkedStamp(t)
 		holds := func(w *walk) { require.Equal(t, 1, held(w.n, []extent.Ref{ref}), "node %d", w.n.ID()) }
-		each((*walk).round)
-		each(func(w *walk) { w.until(func() bool { return w.rows }) })
-		missing, err := s.MissingChunks(ctx, []extent.Ref{ref})
+		missing, err := s.MissingChunks(context.Background(), []extent.Ref{ref})
 		require.NoError(t, err)
 		require.Equal(t, []bool{false}, missing)
 		each(func(w *walk) { w.until(func() bool { return w.swept }) })
