@@ -169,6 +169,7 @@ func TestCopyCases(t *testing.T) {
 		{"log3", put, "", from("log", "x-ms-seal-blob", "maybe"), 400, "InvalidHeaderValue", nil},
 		{"log3", put, "", from("log", "x-ms-access-tier", "Hot"), 400, "InvalidHeaderValue", nil},
 		{"log3", put, "", from("log", "x-ms-version", "2014-02-14"), 409, "FeatureVersionMismatch", nil},
+		{"log4", put, "", from("log", "x-ms-version", "2014-02-14"), 409, "FeatureVersionMismatch", nil},
 		{"new", put, "", from("block", "x-ms-seal-blob", "true"), 400, "InvalidHeaderValue", nil},
 		// Copy Blob From URL.
 		{"sync", put, "", sync("list"), 202, "", done},

@@ -50,8 +50,11 @@ func (o *other) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		last = min(last, uint64(len(body))-1)
-		if q.Get("fault") == "shifted" {
+		switch q.Get("fault") {
+		case "shifted":
 			first++
+		case "longer":
+			last++
 		}
 		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, len(body)))
 		body, status = body[first:last+1], http.StatusPartialContent
@@ -59,7 +62,7 @@ func (o *other) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	switch fault := q.Get("fault"); fault {
 	case "": // It serves the blob.
-	case "whole", "shifted":
+	case "whole", "shifted", "longer":
 	case "part":
 		h.Set("Content-Range", "bytes 0-0/1")
 		status = http.StatusPartialContent
@@ -236,6 +239,7 @@ func TestFaultsElsewhere(t *testing.T) {
 	}{
 		{"whole", "bytes=0-9", 409, "CannotVerifyCopySource"},
 		{"shifted", "bytes=0-9", 409, "CannotVerifyCopySource"},
+		{"longer", "bytes=0-9", 409, "CannotVerifyCopySource"},
 		{"", "bytes=3145727-3145728", 416, "InvalidRange"},
 		{"", "bytes=3145728-", 416, "InvalidRange"},
 	} {

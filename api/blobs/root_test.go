@@ -208,6 +208,12 @@ func TestReservedContainers(t *testing.T) {
 			require.NoError(t, xml.Unmarshal(a.body, &doc))
 			require.True(t, strings.HasPrefix(doc.Message, storageerr.ReservedContainer.Message), request)
 		}
+		// So are copies to one.
+		for _, query := range []string{"", "?comp=block&blockid=AAAA", "?comp=appendblock"} {
+			for _, kind := range [][]string{nil, {"x-ms-blob-type", "BlockBlob"}, {"x-ms-requires-sync", "true"}} {
+				r.requireCode(r.copyFrom(path+"/a"+query, "no URL", kind...), 403, "InsufficientAccountPermissions")
+			}
+		}
 		// 2: reads find that there is none.
 		for _, target := range []string{box, box + "&comp=metadata", box + "&comp=acl", box + "&comp=list", path + "/a", path + "/a?comp=blocklist", path + "/a?comp=tags"} {
 			r.requireCode(r.get(target), 404, "ContainerNotFound")

@@ -200,7 +200,7 @@ func (c *call) checkSource(o *origin, b *blobs.Blob) error {
 func refusedBy(err error) error {
 	e, known := storageerr.Of(err)
 	final := known && (e.Status < http.StatusInternalServerError || e.Status == http.StatusServiceUnavailable)
-	if final && !errors.Is(err, storageerr.BlobOverwritten) {
+	if final {
 		return storageerr.CopySourceRefused(e.Status, e.Code, e.Message)
 	}
 	return err
