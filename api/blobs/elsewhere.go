@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// stallBytes is what a source elsewhere must bring within Options.SourceStall.
+	// stallBytes is what a source elsewhere, in another location or on another server, must bring within Handler.sourceStall.
 	stallBytes = 256 << 10
 	// refusalBytesMax is how much is read of the body of a refusal.
 	refusalBytesMax = 4 << 10
@@ -36,6 +36,11 @@ type answered struct {
 	// left is what is to come within wait, and max is what wait begins with.
 	left      int
 	wait, max time.Duration
+}
+
+// newAnswered begins to wait for the head of an answer. cancel ends its request.
+func newAnswered(cancel context.CancelFunc, wait time.Duration) *answered {
+	return &answered{cancel: cancel, stall: time.AfterFunc(wait, cancel), left: stallBytes, wait: wait, max: wait}
 }
 
 // Read implements io.Reader. A source that brings too little in too much time is cut off. Only the time counts in which it is
@@ -65,8 +70,7 @@ func (c *call) openElsewhere(src *protocol.Source) (*origin, error) {
 		return nil, storageerr.NotImplemented
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	a := &answered{cancel: cancel, stall: time.AfterFunc(c.o.SourceStall, cancel), left: stallBytes}
-	a.wait, a.max = c.o.SourceStall, c.o.SourceStall
+	a := newAnswered(cancel, c.sourceStall)
 	r := (&http.Request{Method: http.MethodGet, URL: &url.URL{}, Header: in.header.Clone()}).WithContext(ctx)
 	r.Header["Accept-Encoding"] = []string{"identity"} // The bytes as they are stored.
 	if in.tags != nil {

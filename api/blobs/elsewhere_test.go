@@ -2,7 +2,9 @@ package blobs
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -210,8 +213,8 @@ func TestFaultsElsewhere(t *testing.T) {
 			if to == "/cont/b" && c.put && c.fault == "" { // Copy Blob takes no hashes.
 				continue
 			}
-			if r.handler.o.SourceStall = time.Minute; c.fault == "drip" || c.fault == "silent" {
-				r.handler.o.SourceStall = 100 * time.Millisecond
+			if r.handler.sourceStall = time.Minute; c.fault == "drip" || c.fault == "silent" {
+				r.handler.sourceStall = 100 * time.Millisecond
 			}
 			before, asked := r.state(), len(o.requests())
 			a := r.copyFrom(to, at+"?fault="+c.fault, append(header, c.header...)...)
@@ -258,6 +261,69 @@ func TestFaultsElsewhere(t *testing.T) {
 	r.requireCode(r.copyFrom("/cont/b", at), 409, "InvalidSourceBlobType")
 	require.Equal(t, 201, r.copyFrom("/cont/b", at, "x-ms-blob-type", "BlockBlob").status)
 	r.requireCode(r.copyFrom("/cont/b", at, "x-ms-blob-type", "BlockBlob", "x-ms-copy-source-tag-option", "COPY"), 501, "NotImplemented")
+}
+
+// paced brings chunk bytes after each pause, as often as there are reads, and then nothing until its request ends.
+type paced struct {
+	request      context.Context
+	pause        time.Duration
+	chunk, reads int
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	if p.reads == 0 {
+		<-p.request.Done()
+		return 0, p.request.Err()
+	}
+	p.reads--
+	select {
+	case <-time.After(p.pause):
+		return min(len(b), p.chunk), nil
+	case <-p.request.Done():
+		return 0, p.request.Err()
+	}
+}
+
+// A source may take its time for every stallBytes, and no longer: one that was fast before has no more of it, and the time in
+// which nobody reads is not the source's.
+func TestSlowSources(t *testing.T) {
+	t.Parallel()
+	const stall = 30 * time.Second
+	for name, c := range map[string]struct {
+		paced
+		// idle passes between the reads; whole: all is read before it is cut off.
+		idle  time.Duration
+		whole bool
+	}{
+		"fast, then silent":  {paced: paced{chunk: stallBytes, reads: 100}, whole: true},
+		"slow, and enough":   {paced: paced{chunk: stallBytes, reads: 10, pause: stall - 1}, whole: true},
+		"slow, in parts":     {paced: paced{chunk: stallBytes / 2, reads: 20, pause: stall/2 - 1}, whole: true},
+		"slow, not enough":   {paced: paced{chunk: stallBytes/2 - 1, reads: 20, pause: stall/2 - 1}},
+		"drips":              {paced: paced{chunk: 1, reads: 100, pause: time.Second}},
+		"taken slowly by us": {paced: paced{chunk: 1, reads: 100}, idle: stall, whole: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				c.request = ctx
+				a := newAnswered(cancel, stall)
+				a.stall.Stop() // The head of the answer is there.
+				a.body = io.NopCloser(&c.paced)
+				defer a.close()
+				var err error
+				var waited time.Duration
+				for err == nil {
+					time.Sleep(c.idle)
+					began := time.Now()
+					_, err = a.Read(make([]byte, stallBytes))
+					waited = time.Since(began)
+				}
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, c.whole, c.reads == 0)
+				require.LessOrEqual(t, waited, stall)
+			})
+		})
+	}
 }
 
 // Conditions on a source elsewhere are sent on, of two only the one that decides; a request whose time is over is answered so.

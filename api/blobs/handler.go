@@ -63,8 +63,6 @@ type Options struct {
 	AnswersBytesMax int64
 	// Scans shares the processors among the pages of the process. Nil shares nothing.
 	Scans *services.Scans
-	// SourceStall is how long a source of a copy elsewhere may bring too little. Zero means 30 seconds.
-	SourceStall time.Duration
 	// Clock decides which uncommitted blocks and which leases have expired, for reads. Nil means the machine's.
 	Clock clock.Clock
 	// Rand draws ids of chunks and of leases; it is read concurrently. Nil means crypto/rand.
@@ -89,9 +87,6 @@ func (o Options) withDefaults() Options {
 	if o.AnswersBytesMax == 0 {
 		o.AnswersBytesMax = defaultAnswersBytesMax
 	}
-	if o.SourceStall == 0 {
-		o.SourceStall = protocol.SenderStallMax
-	}
 	if o.Clock == nil {
 		o.Clock = clock.System{}
 	}
@@ -114,6 +109,8 @@ type Handler struct {
 	putBufs  *extent.Buffers
 	getBufs  sync.Pool // *[]byte of readBytes
 	answers  *answers
+	// sourceStall is how long a source elsewhere may take for too few bytes: protocol.SenderStallMax, or less in tests.
+	sourceStall time.Duration
 	// verifier checks the signatures of parts of batches, and serve is call.answer, which answers them: a handler cannot name
 	// what looks up handlers.
 	verifier auth.Verifier
@@ -126,9 +123,9 @@ func NewHandler(o Options) *Handler {
 	return &Handler{
 		o: o, inFlight: protocol.NewInFlightOf(o.InFlightBytesMax, operation.Named(geo.Blob, "PutBlockList").BodyMax(protocol.Newest)),
 		// What inFlight lets in is never more than these: no upload waits for a buffer.
-		putBufs:  extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
-		getBufs:  sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
-		answers:  newAnswers(o.AnswersBytesMax),
+		putBufs: extent.NewBuffers(blobs.ChunkBytesMax, int(max(1, o.InFlightBytesMax/blobs.ChunkBytesMax))),
+		getBufs: sync.Pool{New: func() any { b := make([]byte, readBytes); return &b }},
+		answers: newAnswers(o.AnswersBytesMax), sourceStall: protocol.SenderStallMax,
 		verifier: auth.Verifier{Clock: o.Clock, FutureSkew: auth.DateWindow}, serve: (*call).answer,
 	}
 }

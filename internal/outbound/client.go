@@ -13,8 +13,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"antipode/internal/clock"
 )
 
 // Errors of a Client besides those of the way to the server.
@@ -39,9 +37,6 @@ const (
 	connectionsMax = 64
 	// headerBytesMax bounds the header of an answer.
 	headerBytesMax = 64 << 10
-	// bytesPerSecond is what an answer must bring, and stallMax how far it may fall behind that.
-	bytesPerSecond = 16 << 10
-	stallMax       = 30 * time.Second
 )
 
 // Options configures a Client. The zero value is valid: it permits nothing.
@@ -49,9 +44,8 @@ type Options struct {
 	List List
 	// Lookup finds the addresses of a name. Nil means the machine's resolver.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
-	// FirstByteMax and StallMax replace the bounds of the time to the header of an answer, and of how far its body may fall
-	// behind. Zero means 30 s each.
-	FirstByteMax, StallMax time.Duration
+	// FirstByteMax bounds the time to the header of an answer. Zero means 30 s.
+	FirstByteMax time.Duration
 }
 
 // Client reads from the servers of its list. It may be used concurrently.
@@ -75,9 +69,6 @@ func NewClient(o Options) *Client {
 	if o.FirstByteMax == 0 {
 		o.FirstByteMax = firstByteMax
 	}
-	if o.StallMax == 0 {
-		o.StallMax = stallMax
-	}
 	c := &Client{o: o, underWay: make(chan struct{}, requestsMax), own: ownAddresses, connect: (&net.Dialer{Timeout: dialMax}).DialContext}
 	c.transport = &http.Transport{
 		DialContext: c.dial, DisableCompression: true, MaxResponseHeaderBytes: headerBytesMax, TLSHandshakeTimeout: dialMax,
@@ -93,8 +84,7 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 func (c *Client) Permits(u *url.URL) bool { return c.o.List.Permits(u) }
 
 // Do sends a GET or a HEAD of a URL, and nothing but the header that it takes. An error is one of those above, that of ctx, or
-// of the way to the server; an answer is no redirect. Its body fails with os.ErrDeadlineExceeded where the server sends too
-// slowly, and must be closed.
+// of the way to the server; an answer is no redirect. Its body must be closed, and the caller bounds by ctx how long it may take.
 func (c *Client) Do(ctx context.Context, method string, u *url.URL, header http.Header) (*http.Response, error) {
 	switch {
 	case !c.Permits(u):
@@ -108,8 +98,8 @@ func (c *Client) Do(ctx context.Context, method string, u *url.URL, header http.
 		return nil, ErrBusy
 	}
 	within, cancel := context.WithCancelCause(ctx)
-	b := &body{cancel: cancel, done: func() { <-c.underWay }, stallMax: c.o.StallMax, allowance: c.o.StallMax}
-	late := time.AfterFunc(c.o.FirstByteMax, b.tooSlow)
+	b := &body{cancel: cancel, done: func() { <-c.underWay }}
+	late := time.AfterFunc(c.o.FirstByteMax, func() { cancel(os.ErrDeadlineExceeded) })
 	sent := http.Header{"User-Agent": {"Antipode"}}
 	maps.Copy(sent, header)
 	resp, err := c.transport.RoundTrip((&http.Request{
@@ -182,31 +172,12 @@ func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	return c.o.Lookup(ctx, host)
 }
 
-// body is the body of an answer. A server must keep up bytesPerSecond and may fall stallMax behind. Only the time in which it
-// is read counts.
+// body is the body of an answer.
 type body struct {
 	io.ReadCloser
-	cancel   context.CancelCauseFunc
-	done     func()
-	once     sync.Once
-	stallMax time.Duration
-	// allowance is how long the next byte may take.
-	allowance time.Duration
-}
-
-// tooSlow ends the request.
-func (b *body) tooSlow() { b.cancel(os.ErrDeadlineExceeded) }
-
-// Read implements io.Reader.
-func (b *body) Read(p []byte) (int, error) {
-	begun := clock.System{}.Mono()
-	late := time.AfterFunc(b.allowance, b.tooSlow)
-	n, err := b.ReadCloser.Read(p)
-	if !late.Stop() && err != nil && !errors.Is(err, io.EOF) {
-		err = os.ErrDeadlineExceeded
-	}
-	b.allowance = min(b.stallMax, b.allowance-(clock.System{}.Mono()-begun)+time.Duration(n)*time.Second/bytesPerSecond)
-	return n, err
+	cancel context.CancelCauseFunc
+	done   func()
+	once   sync.Once
 }
 
 // Close ends the request.
