@@ -381,5 +381,5 @@ func TestParsersOfSourcesAgree(t *testing.T) {
 	of, err = protocol.ParseTarget(geo.Blob, "", "", host, "zone.example")
 	require.NoError(t, err)
 	_, err = api.URLOf(of, host)
-	require.NoError(t, err, "the path is / where there is none")
+	require.NoError(t, err, "a URL without a path has /")
 }

@@ -23,6 +23,7 @@ const (
 	headerCopyStatus = "X-Ms-Copy-Status"
 	headerTagOption  = "X-Ms-Copy-Source-Tag-Option"
 	headerSeal       = "X-Ms-Seal-Blob"
+	headerSync       = "X-Ms-Requires-Sync"
 
 	// copySuccess is the status of every copy: none is pending.
 	copySuccess = "success"
@@ -32,6 +33,9 @@ const (
 func (c *call) checkCopyBlob() (err error) {
 	in := &copySource{blocks: true}
 	c.in.from = in
+	if text := c.r.Header(headerSync); text != "" && lower(text) != "true" { // With true it is Copy Blob From URL, but for comp=copy.
+		return badHeader(headerSync, text)
+	}
 	if c.r.Version >= protocol.Version20191212 {
 		if in.seal, err = parseBool(c.r.HTTP.Header, headerSeal); err != nil {
 			return err
@@ -54,7 +58,7 @@ func (c *call) checkCopyBlob() (err error) {
 func (c *call) checkCopyFromURL() error {
 	c.in.from = &copySource{blocks: true}
 	if c.r.Version < c.asked.Since {
-		return c.refuse([]string{"X-Ms-Requires-Sync"})
+		return c.refuse([]string{headerSync})
 	}
 	if err := c.readSourceDigests(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/minio/crc64nvme"
 
@@ -62,11 +63,21 @@ func (c *call) checkBlockSource() error {
 		return c.refuse([]string{headerCopySource})
 	}
 	if text := c.r.Header(headerSourceRange); text != "" {
-		if in.bytes.first, in.bytes.last, in.bytes.ok = cutRange(text, c.r.Version); !in.bytes.ok {
-			return badHeader(headerSourceRange, text)
+		var err error
+		if in.bytes, err = c.parseSourceRange(text); err != nil {
+			return err
 		}
 	}
 	return c.readSourceDigests()
+}
+
+// parseSourceRange reads x-ms-source-range. A last byte that no blob can have, and that decimal takes for the largest number, is
+// no open end: the client asks for bytes that are not there.
+func (c *call) parseSourceRange(text string) (r byteRange, err error) {
+	if r.first, r.last, r.ok = cutRange(text, c.r.Version); !r.ok || !r.closed() && !strings.HasSuffix(text, "-") {
+		err = badHeader(headerSourceRange, text)
+	}
+	return r, err
 }
 
 // parseBlockFromURL reads what Put Block From URL has alone.

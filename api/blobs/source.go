@@ -3,6 +3,7 @@ package blobs
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"antipode/api/operation"
@@ -44,6 +45,9 @@ func (c *call) readSource() error {
 	in.uri = c.r.Header(headerCopySource)
 	if in.uri == "" {
 		return missing(headerCopySource)
+	}
+	if n := c.r.HTTP.ContentLength; n > 0 { // The content is the source's: what the client sends would be lost.
+		return badHeader("Content-Length", strconv.FormatInt(n, 10))
 	}
 	if path, isPath := strings.CutPrefix(in.uri, "/"); isPath && c.r.Version < protocol.Version20120212 {
 		if account, _, _ := strings.Cut(path, "/"); account != string(c.r.Account.Name) {
