@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -73,15 +74,19 @@ func (b *batches) write(o object) *call {
 
 // batchOutcome names the first part of an answer to $batch that refuses, "" if there
 // are none and as many parts as operations.
-func batchOutcome(body []byte) string {
+func batchOutcome(body []byte) string { return partsOutcome(body, batchEntities, "204 ", "201 ") }
+
+// partsOutcome names the first part of an answer whose status is none of the good ones, "" if there are none and as
+// many parts as wanted.
+func partsOutcome(body []byte, wanted int, good ...string) string {
 	for parts := 0; ; parts++ {
 		_, rest, more := bytes.Cut(body, []byte("\r\nHTTP/1.1 "))
 		switch {
-		case !more && parts == batchEntities:
+		case !more && parts == wanted:
 			return ""
 		case !more:
 			return fmt.Sprintf("%d parts", parts)
-		case !bytes.HasPrefix(rest, []byte("204 ")) && !bytes.HasPrefix(rest, []byte("201 ")):
+		case len(rest) < 4 || !slices.Contains(good, string(rest[:4])):
 			return strings.TrimSpace(string(rest[:min(3, len(rest))]) + " " + codeOf(rest))
 		}
 		body = rest

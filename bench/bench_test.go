@@ -67,6 +67,7 @@ func TestSigner(t *testing.T) {
 				func() *call { return w.read(object{3, 4}) },
 				func() *call { return w.write(object{3, 4}) })
 		}
+		calls = append(calls, operationCalls(w.operation, object{3, 4})...)
 		if w.scan != nil {
 			calls = append(calls, w.scan.next)
 		}
@@ -185,8 +186,8 @@ func TestParseStat(t *testing.T) {
 // changes on the way to the secondary, or tears a transaction there, the run is void.
 func TestRun(t *testing.T) {
 	for name, kind := range workloads() {
-		if kind.steps != nil {
-			continue // See TestQueues.
+		if kind.steps != nil || kind.begins != nil {
+			continue // See TestQueues and TestOperations.
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -236,6 +237,15 @@ func TestValidate(t *testing.T) {
 	_, err := parse([]string{"--workload", "x", "--key", "%", "--concurrency", "0", "--duration", "0", "--partitions", "0", "--endpoint", "ftp://a"}, t.Output())
 	require.Error(t, err)
 	for _, flag := range []string{"--workload", "--key", "--concurrency", "--duration", "--partitions", "--endpoint"} {
+		require.ErrorContains(t, err, flag)
+	}
+	for flag, args := range map[string][]string{
+		"--rows":  {"--workload", workloadDelete, "--concurrency", "40"}, // The default is 10,000.
+		"--size":  {"--workload", workloadAppend, "--size", "1MiB"},
+		"--size ": {"--workload", workloadBlobCopy, "--size", "1000GiB"},
+		"--bytes": {"--workload", workloadBlobCopy, "--bytes", "1MiB"},
+	} {
+		_, err := parse(args, t.Output())
 		require.ErrorContains(t, err, flag)
 	}
 }

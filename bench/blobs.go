@@ -43,6 +43,13 @@ func (b *blobs) get(path string) *call {
 	return &call{method: http.MethodGet, path: path, blob: true}
 }
 
+// getRange reads n bytes from position on.
+func (b *blobs) getRange(path string, position, n int) *call {
+	c := b.get(path)
+	c.signedLast, c.status = fmt.Sprintf("x-ms-range:bytes=%d-%d\n", position, position+n-1), http.StatusPartialContent
+	return c
+}
+
 func (b *blobs) check(o object, body []byte) error {
 	b.keyOf(o)
 	if !bytes.Equal(body, b.value()) {

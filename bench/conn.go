@@ -33,6 +33,10 @@ type answer struct {
 	counted int
 	// next is the query options that ask for the next page; empty if there is none.
 	next string
+	// copied is the status of a copy; empty if the answer is of none.
+	copied string
+	// wanted is the status that the call names.
+	wanted int
 }
 
 // conn is one kept-alive connection. It is not safe for concurrent use.
@@ -41,9 +45,10 @@ type conn struct {
 	net     net.Conn
 	r       *bufio.Reader
 	body    []byte
-	// counted is the number of messages of the answer that is being read, and next its continuation.
-	counted int
-	next    string
+	// counted is the number of messages of the answer that is being read, next its continuation and copied the status
+	// of a copy.
+	counted      int
+	next, copied string
 }
 
 // do writes the bytes of one request and reads the answer. After an error the
@@ -79,7 +84,7 @@ func (c *conn) exchange(request []byte, now time.Time) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	c.counted, c.next = 0, ""
+	c.counted, c.next, c.copied = 0, "", ""
 	length, chunked, closing, err := c.readHeader()
 	if err != nil {
 		return answer{}, err
@@ -97,7 +102,7 @@ func (c *conn) exchange(request []byte, now time.Time) (answer, error) {
 	if closing {
 		c.close()
 	}
-	return answer{status, c.body, c.counted, c.next}, nil
+	return answer{status: status, body: c.body, counted: c.counted, next: c.next, copied: c.copied}, nil
 }
 
 func (c *conn) close() {
@@ -131,7 +136,8 @@ func (c *conn) readStatus() (int, error) {
 	return status, nil
 }
 
-// readHeader reads the header fields, of which only the framing, the number of messages and a continuation matter.
+// readHeader reads the header fields, of which only the framing, the number of messages, a continuation and the status of
+// a copy matter.
 func (c *conn) readHeader() (length int, chunked, closing bool, err error) {
 	for {
 		line, err := c.readLine()
@@ -158,6 +164,8 @@ func (c *conn) readHeader() (length int, chunked, closing bool, err error) {
 			c.next += "&NextPartitionKey=" + url.QueryEscape(string(value))
 		} else if value, ok := field(line, "x-ms-continuation-nextrowkey"); ok {
 			c.next += "&NextRowKey=" + url.QueryEscape(string(value))
+		} else if value, ok := field(line, "x-ms-copy-status"); ok {
+			c.copied = string(value)
 		}
 	}
 }

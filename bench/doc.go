@@ -5,6 +5,8 @@
 //	go run ./bench --workload get --partitions 1
 //	go run ./bench --workload batch --concurrency 16
 //	go run ./bench --workload queue-cycle --concurrency 64 --depth 1000000   # a queue of so many messages
+//	go run ./bench --workload batch-delete --rows 40960 --warmup 0s          # until these blobs are gone
+//	go run ./bench --workload blob-copy --concurrency 1 --size 1GiB          # of a blob within the account
 //	GOMEMLIMIT=2GiB go run ./bench --server bin/antipode --stop-location southcentralus \
 //	    --workload blob-put-4m --warmup 0s --bytes 10GiB    # starts a server, and measures its memory
 //	go run ./bench --server bin/antipode --workload scrub-cost --scrub-period 10m
@@ -25,5 +27,6 @@
 // -secondary, and a run is void if a value is missing, or if the backlog to the
 // other location grew through its second half: such a rate would not last. Of queues every text that
 // is got is checked, no message may come twice, and both locations must count as many
-// as were put and not deleted.
+// as were put and not deleted. An append, a renewal of a lease, a batch, a copy, a page with snapshots or a block that is
+// not answered with the one right status, or with another body than that must have, ends the run without figures.
 package main

@@ -43,12 +43,20 @@ type list struct {
 	page, pages int
 	marker      string
 	want        []byte
+	// entries is how many a listing has in all; zero means that all pages are full.
+	entries int
+	// snapshots are listed too, each before its blob.
+	snapshots bool
 }
 
 func (l *list) next() *call {
 	c := &call{
 		method: http.MethodGet, path: "/" + l.name, query: fmt.Sprintf("restype=container&comp=list&maxresults=%d", scanItems),
-		canonical: "\ncomp:list", blob: true,
+		canonical: "\ncomp:list", status: http.StatusOK, blob: true,
+	}
+	if l.snapshots {
+		c.query += "&include=snapshots"
+		c.canonical += "\ninclude:snapshots"
 	}
 	if l.marker != "" {
 		c.query += "&marker=" + url.QueryEscape(l.marker)
@@ -77,20 +85,35 @@ func (l *list) check(a answer) (more bool, err error) {
 
 func (l *list) checkNames(body []byte) (marker string, err error) {
 	const mark = "<Name>"
-	rest, more := body, false
-	for i := range scanItems {
+	rest, more, items := body, false, scanItems
+	if l.entries > 0 {
+		items = min(items, l.entries-l.page*scanItems)
+	}
+	for i := range items {
 		if _, rest, more = bytes.Cut(rest, []byte(mark)); !more {
-			return "", fmt.Errorf("page %d: %d names of %d", l.page+1, i, scanItems)
+			return "", fmt.Errorf("page %d: %d names of %d", l.page+1, i, items)
 		}
-		l.want = append(appendListedName(l.want[:0], l.page*scanItems+i), '<')
+		l.want = l.appendEntry(l.want[:0], l.page*scanItems+i)
 		if !bytes.HasPrefix(rest, l.want) {
 			return "", fmt.Errorf("page %d: %.30q in place of name %d", l.page+1, rest, i)
 		}
 	}
 	if bytes.Contains(rest, []byte(mark)) {
-		return "", fmt.Errorf("page %d: more than %d names", l.page+1, scanItems)
+		return "", fmt.Errorf("page %d: more than %d names", l.page+1, items)
 	}
 	_, rest, _ = bytes.Cut(rest, []byte("<NextMarker>"))
 	text, _, _ := bytes.Cut(rest, []byte("<"))
 	return html.UnescapeString(string(text)), nil
+}
+
+// appendEntry appends what the i-th entry of the listing begins with, from its name on.
+func (l *list) appendEntry(b []byte, i int) []byte {
+	if !l.snapshots {
+		return append(appendListedName(b, i), '<')
+	}
+	group, at := i/(snapshotEvery+1), i%(snapshotEvery+1)
+	if at == 0 {
+		return append(appendListedName(b, group*snapshotEvery), "</Name><Snapshot>"...)
+	}
+	return append(appendListedName(b, group*snapshotEvery+at-1), "</Name><Properties>"...)
 }

@@ -24,7 +24,9 @@ type Options struct {
 	Admin, Dir, Etcd                 string
 	Server, StopLocation             string
 	// Bytes ends the measurement when so many were moved; zero is no limit.
-	Bytes       byteSize
+	Bytes byteSize
+	// Size is the bytes of each blob, where the workload leaves that open.
+	Size        byteSize
 	ScrubPeriod time.Duration
 	CopyRate    byteSize
 	Pairs       int
@@ -67,6 +69,9 @@ func (o Options) withDefaults() Options {
 	if o.Bytes == 0 {
 		o.Bytes = map[string]byteSize{workloadRecover: recoverBytes, workloadScrub: scrubBytes, workloadCopy: copyBytes}[o.Workload]
 	}
+	if o.Size == 0 {
+		o.Size = sizes()[o.Workload]
+	}
 	if o.Endpoint == "" {
 		port := 10002 - portsBelowTables(o.Workload)
 		o.Endpoint = fmt.Sprintf("http://127.0.0.1:%d/%s", port, o.Account)
@@ -76,6 +81,11 @@ func (o Options) withDefaults() Options {
 		o.arriveWait = 2 * time.Minute
 	}
 	return o
+}
+
+// sizes has the size of blobs by default, of each workload that takes another one.
+func sizes() map[string]byteSize {
+	return map[string]byteSize{workloadBlobCopy: copySourceBytes, workloadPutBlocks: blocksBytes, workloadGetBlocks: blocksBytes}
 }
 
 // portsBelowTables is how far the port of the workload's service is below that of tables.
@@ -116,6 +126,11 @@ func (o Options) Validate() error {
 	bad(o.ReadBack < 0, "--read-back %d: give zero or more", o.ReadBack)
 	bad(o.Workload == workloadRecover && o.Bytes < 2*blobBytes, "--bytes %v: give 8MiB or more", o.Bytes)
 	bad((o.Workload == workloadScrub || o.Workload == workloadCopy) && o.Server == "", "--server is needed: %s starts it", o.Workload)
+	bad(o.Workload == workloadDelete && o.Rows < batchDeletes*o.Concurrency,
+		"--rows %d: give %d or more for each connection", o.Rows, batchDeletes)
+	bad(o.Bytes > 0 && (o.Workload == workloadRenew || o.Workload == workloadBlobCopy), "--bytes: %s moves none", o.Workload)
+	bad(o.Size > 0 && sizes()[o.Workload] == 0, "--size is of blob-copy, blob-put-blocks and blob-get-blocks")
+	bad(o.Size > blocksMax*blobBytes, "--size %v: give %v or less", o.Size, byteSize(blocksMax*blobBytes))
 	bad(o.Pairs < 1, "--pairs %d: give 1 or more", o.Pairs)
 	bad(o.ScrubPeriod <= 0, "--scrub-period %v: give a positive one", o.ScrubPeriod)
 	bad(o.StopLocation != "" && o.Server == "", "--stop-location stops one of the server that --server starts")

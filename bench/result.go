@@ -40,7 +40,7 @@ type result struct {
 	ReadBack        readCount `json:"read_back"`
 	// Queue is of the workloads of queues, which have no ReadBack.
 	Queue *queueResult `json:"queue,omitempty"`
-	// ItemsPerSecond counts the Items, entities or blobs, of operations on many.
+	// ItemsPerSecond counts the Items, entities, blobs or deletes, of operations on many.
 	ItemsPerSecond float64 `json:"items_per_second,omitempty"`
 	Items          string  `json:"items,omitempty"`
 	// Void lists why the figures must not be used.
@@ -70,7 +70,10 @@ func newResult(o Options, r *recorder, u usage, lag lagSamples) result {
 	}
 	if k := workloads()[o.Workload]; k.items > 0 {
 		out.ItemsPerSecond, out.Items = out.OpsPerSecond*float64(k.items), "entities"
-		if k.blob {
+		switch {
+		case k.counted != "":
+			out.Items = k.counted
+		case k.blob:
 			out.Items = "blobs"
 		}
 	}
@@ -112,7 +115,11 @@ func (r result) print(out io.Writer, asJSON bool) error {
 		where = "one queue"
 	}
 	line("%s: %d connections, %s, %.0f s", r.Workload, r.Concurrency, where, r.Seconds)
-	line("  rate      %.0f ops/s, %.1f MB/s (%d operations)", r.OpsPerSecond, r.MBPerSecond, r.Ops)
+	digits := 0
+	if r.OpsPerSecond < 10 {
+		digits = 2
+	}
+	line("  rate      %.*f ops/s, %.1f MB/s (%d operations)", digits, r.OpsPerSecond, r.MBPerSecond, r.Ops)
 	if r.ServerPeakBytes > 0 {
 		line("  memory    server %.0f MiB resident at most", float64(r.ServerPeakBytes)/(1<<20))
 	}

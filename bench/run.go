@@ -42,6 +42,9 @@ type worker struct {
 	next    int
 	failed  map[int]bool
 	request []byte
+	// failure ends the run, and done this worker's part of it.
+	failure error
+	done    bool
 }
 
 func newWorker(o Options, t target, name string, id int, clk clock.Clock) *worker {
@@ -56,6 +59,7 @@ func (w *worker) send(ctx context.Context, c *call) (a answer, began, ended time
 	began = w.clock.Now()
 	w.request = w.append(w.request[:0], c, began)
 	a, err = w.do(ctx, w.request, began)
+	a.wanted = c.status
 	return a, began, w.clock.Now(), err
 }
 
@@ -64,6 +68,8 @@ func (w *worker) step(ctx context.Context, window span) {
 	switch {
 	case w.messages != nil:
 		w.operate(ctx, window)
+	case w.operation != nil:
+		w.perform(ctx, window)
 	case w.scan != nil:
 		w.look(ctx, window)
 	case w.reads:
@@ -125,6 +131,9 @@ func outcome(a answer, err error) string {
 	switch {
 	case err != nil:
 		return "no answer"
+	case a.wanted == a.status:
+		return ""
+	case a.wanted > 0:
 	case a.status == http.StatusAccepted: // Of a transaction, whose parts say what became of it.
 		return batchOutcome(a.body)
 	case a.status >= 200 && a.status < 300:
@@ -190,7 +199,7 @@ func measure(ctx context.Context, o Options, clk clock.Clock, out io.Writer) err
 
 // finished reports whether a worker has nothing to do any more before its time.
 func (w *worker) finished() bool {
-	return w.quota.met() || w.messages != nil && w.messages.drained
+	return w.failure != nil || w.done || w.quota.met() || w.messages != nil && w.messages.drained
 }
 
 // verify looks whether the server has what was written.
@@ -248,14 +257,18 @@ func prepare(ctx context.Context, o Options, workers []*worker) error {
 			return err
 		}
 	}
-	if !first.reads {
+	ready := func(ctx context.Context, w *worker) error { return w.preload(ctx) }
+	switch {
+	case first.operation != nil:
+		ready = func(ctx context.Context, w *worker) error { return w.operation.ready(ctx, w) }
+	case !first.reads:
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, preloadWait)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	for _, w := range workers {
-		g.Go(func() error { return w.preload(ctx) })
+		g.Go(func() error { return ready(ctx, w) })
 	}
 	return g.Wait()
 }
@@ -285,7 +298,7 @@ func timed(ctx context.Context, o Options, clk clock.Clock, server *server, work
 			for ctx.Err() == nil && w.clock.Now().Before(window.end) && !w.finished() {
 				w.step(ctx, window)
 			}
-			return ctx.Err()
+			return errors.Join(w.failure, ctx.Err())
 		})
 	}
 	g.Go(func() error {

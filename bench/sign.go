@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -72,9 +73,15 @@ type call struct {
 	// headers are complete lines, and signed the canonical form of those whose
 	// names begin with x-ms- and sort before x-ms-date.
 	headers, signed string
-	contentType     string
-	body            []byte
-	blob            bool
+	// signedLast is the canonical form of those that sort between x-ms-date and x-ms-version. They are sent from it.
+	signedLast  string
+	contentType string
+	body        []byte
+	blob        bool
+	// part is a request in the body of a batch, whose version is the batch's.
+	part bool
+	// status is the only one that is right; zero is each that means success.
+	status int
 }
 
 // append appends the whole request to b.
@@ -92,7 +99,10 @@ func (s *signer) append(b []byte, c *call, now time.Time) []byte {
 	b = append(b, s.host...)
 	b = append(b, "\r\nx-ms-date: "...)
 	b = append(b, s.date...)
-	b = append(b, "\r\nx-ms-version: "+serviceVersion+"\r\nAuthorization: "...)
+	if !c.part {
+		b = append(b, "\r\nx-ms-version: "+serviceVersion...)
+	}
+	b = append(b, "\r\nAuthorization: "...)
 	if c.blob {
 		b = append(b, "SharedKey "...)
 		s.text = s.blobText(s.text[:0], c)
@@ -107,6 +117,9 @@ func (s *signer) append(b []byte, c *call, now time.Time) []byte {
 	b = base64.StdEncoding.AppendEncode(b, s.mac.Sum(s.sum[:0]))
 	b = append(b, "\r\n"...)
 	b = append(b, c.headers...)
+	for line := range strings.Lines(c.signedLast) {
+		b = append(append(b, line[:len(line)-1]...), "\r\n"...)
+	}
 	if c.contentType != "" {
 		b = append(b, "Content-Type: "...)
 		b = append(b, c.contentType...)
@@ -143,7 +156,12 @@ func (s *signer) blobText(b []byte, c *call) []byte {
 	b = append(b, c.signed...)
 	b = append(b, "x-ms-date:"...)
 	b = append(b, s.date...)
-	b = append(b, "\nx-ms-version:"+serviceVersion+"\n/"...)
+	b = append(b, '\n')
+	b = append(b, c.signedLast...)
+	if !c.part {
+		b = append(b, "x-ms-version:"+serviceVersion+"\n"...)
+	}
+	b = append(b, '/')
 	b = append(b, s.account...)
 	b = append(b, s.prefix...)
 	b = append(b, c.path...)

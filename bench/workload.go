@@ -54,6 +54,8 @@ type workload struct {
 	objects
 	// scan is nil where the timed operation writes or reads one object.
 	scan scan
+	// operation is nil where the timed operation is one that all workloads share.
+	operation operation
 	// messages is of the workloads of queues alone, which have no objects and no scan.
 	messages *messages
 	// preloads is how many objects are written before reads are timed.
@@ -71,6 +73,10 @@ type kind struct {
 	size int
 	// items is how many entities or blobs an operation writes or reads; zero is one.
 	items int
+	// counted is what items are called in results; empty is blobs or entities.
+	counted string
+	// begins makes the operation of a connection, for workloads that have one.
+	begins func(o Options, b blobs) operation
 	// steps are the requests of an operation on a queue.
 	steps []string
 }
@@ -88,8 +94,17 @@ func workloads() map[string]kind {
 		"blob-get-4k":  {blob: true, size: 4 << 10, reads: true},
 		"blob-put-4m":  {blob: true, size: 4 << 20},
 		"blob-get-4m":  {blob: true, size: 4 << 20, reads: true},
-		"queue-put":    {steps: []string{stepPut}},
-		"queue-cycle":  {steps: []string{stepPut, stepGet, stepDelete}},
+
+		workloadAppend:    {blob: true, size: 4 << 10, begins: newAppends},
+		workloadRenew:     {blob: true, size: 1 << 10, begins: newLeases},
+		workloadDelete:    {blob: true, size: 1 << 10, begins: newDeletes, items: batchDeletes, counted: "deletes"},
+		workloadSnapshots: {blob: true, size: 1 << 10, begins: newSnapshots},
+		workloadBlobCopy:  {blob: true, begins: newCopies},
+		workloadPutBlocks: {blob: true, begins: newPutBlocks},
+		workloadGetBlocks: {blob: true, begins: newGetBlocks},
+
+		"queue-put":   {steps: []string{stepPut}},
+		"queue-cycle": {steps: []string{stepPut, stepGet, stepDelete}},
 		// Until the messages that were put first are gone: give --depth.
 		"queue-get-delete": {steps: []string{stepGet, stepDelete}},
 	}
@@ -122,6 +137,11 @@ func workloadNames() string {
 // newWorkload makes the part that the connection of this number has in a run.
 func newWorkload(o Options, name string, id int) *workload {
 	w := &workload{kind: workloads()[o.Workload], name: name, preloads: (o.Rows + o.Concurrency - 1) / o.Concurrency}
+	if of := w.begins; of != nil {
+		w.operation = of(o, blobs{name: name, partitions: o.Partitions, size: w.size})
+		w.objects = w.operation
+		return w
+	}
 	switch o.Workload {
 	case workloadBatch:
 		w.objects = newBatches(o, name, 1)
