@@ -152,7 +152,7 @@ tools: ## rclone, restic, azcopy, OpenTofu, pgBackRest, Thanos' store and 1000 c
 	test/tools/install.sh $(BIN)/tools
 	go test -count=1 -timeout 3h ./test/tools -v -run '$(RUN)' -args -tools -bytes=1073741824 -cycles=1000 -cache=$(CURDIR)/$(BIN)/tools
 
-figures: ## all figures of docs/performance.md, 48 minutes and 45 GB: FIGURES=recover takes those whose name begins so
+figures: ## all figures of docs/performance.md, 52 minutes and 45 GB: FIGURES=recover takes those whose name begins so
 	DIR=$(FIGURES_DIR) bench/figures.sh $(FIGURES)
 
 ##@ Deploy
