@@ -20,8 +20,8 @@ type operation interface {
 func (w *worker) exactly(ctx context.Context, c *call) (a answer, took span, err error) {
 	a, took.start, took.end, err = w.send(ctx, c)
 	if problem := outcome(a, err); problem != "" {
-		err = fmt.Errorf("%w: %s %s?%s: %s, not status %d: %w", errVoid, c.method, c.path, c.query, problem, c.status,
-			errors.Join(err, bodyError(a)))
+		answered := fmt.Errorf("%w: %s %s?%s: %s, not status %d", errVoid, c.method, c.path, c.query, problem, c.status)
+		err = errors.Join(answered, err, bodyError(a))
 	}
 	return a, took, err
 }

@@ -33,7 +33,7 @@ type service struct {
 	timed    atomic.Int32
 	refusal  int
 	// What else is wrong from the second on, one at a time.
-	keepsBlob, refusesPart, isPending, hidesSnapshot, changes, losesLease bool
+	keepsBlob, refusesPart, isPending, hidesSnapshot, changes, losesLease, forgetsLease bool
 }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -112,6 +112,8 @@ func (s *service) lease(w http.ResponseWriter, r *http.Request) {
 	case r.Header.Get("x-ms-lease-action") == "acquire" && s.leases[r.URL.Path] == "" && r.Header.Get("x-ms-lease-duration") == "60":
 		s.leases[r.URL.Path] = r.Header.Get("x-ms-proposed-lease-id")
 		w.WriteHeader(http.StatusCreated)
+	case s.forgetsLease && s.timed.Load() > 1: // It answers as if the lease were renewed.
+		delete(s.leases, r.URL.Path)
 	case id == "" || s.leases[r.URL.Path] != id:
 		w.WriteHeader(http.StatusConflict)
 	case s.losesLease && s.timed.Load() > 1:
@@ -243,6 +245,7 @@ func TestOperations(t *testing.T) {
 			require.NoError(t, err, out)
 			require.Contains(t, out, "errors    none")
 			require.NotContains(t, out, "read back 0")
+			require.Equal(t, sizes()[name] > 0, strings.Contains(out, "blobs of 9MiB"), out)
 			require.NotContains(t, out, "primary, 0 at")
 			for _, status := range []int{http.StatusServiceUnavailable, http.StatusNoContent} {
 				out, err := runOperation(t, name, fake.Faults{}, func(s *service) { s.refusal = status })
@@ -264,6 +267,7 @@ func TestOperationsFindFaults(t *testing.T) {
 		{name: "append twice", workload: workloadAppend, want: "412", faults: fake.Faults{AppendTwice: true}},
 		{name: "append lost at secondary", workload: workloadAppend, want: "not those written", faults: fake.Faults{AppendsLost: true}},
 		{name: "lease lost", workload: workloadRenew, want: "409", spoil: func(s *service) { s.losesLease = true }},
+		{name: "lease forgotten", workload: workloadRenew, want: "reading back", spoil: func(s *service) { s.forgetsLease = true }},
 		{name: "part refused", workload: workloadDelete, want: "404", spoil: func(s *service) { s.refusesPart = true }},
 		{name: "blob kept", workload: workloadDelete, want: "reading back", spoil: func(s *service) { s.keepsBlob = true }},
 		{name: "copy pending", workload: workloadBlobCopy, want: `"pending"`, spoil: func(s *service) { s.isPending = true }},

@@ -18,6 +18,7 @@ type result struct {
 	Workload     string         `json:"workload"`
 	Concurrency  int            `json:"concurrency"`
 	Partitions   int            `json:"partitions"`
+	Size         int64          `json:"size,omitempty"`
 	Seconds      float64        `json:"seconds"`
 	Ops          int            `json:"ops"`
 	OpsPerSecond float64        `json:"ops_per_second"`
@@ -50,7 +51,7 @@ type result struct {
 func newResult(o Options, r *recorder, u usage, lag lagSamples) result {
 	seconds := o.Duration.Seconds()
 	out := result{
-		Workload: o.Workload, Concurrency: o.Concurrency, Partitions: o.Partitions, Seconds: seconds,
+		Workload: o.Workload, Concurrency: o.Concurrency, Partitions: o.Partitions, Size: int64(o.Size), Seconds: seconds,
 		Ops: r.ops, OpsPerSecond: float64(r.ops) / seconds, MBPerSecond: float64(r.bytes) / 1e6 / seconds,
 		P50Ms: ms(r.percentile(0.5)), P99Ms: ms(r.percentile(0.99)), MaxMs: ms(r.max), Errors: r.errors,
 		ClientCPUus: perOp(u.client, r.ops), LagUnknown: lag.unknown,
@@ -111,8 +112,11 @@ func (r result) print(out io.Writer, asJSON bool) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(&b, format+"\n", args...) }
 	where := fmt.Sprintf("%d partitions", r.Partitions)
-	if r.Queue != nil {
+	switch {
+	case r.Queue != nil:
 		where = "one queue"
+	case r.Size > 0:
+		where = fmt.Sprintf("blobs of %v", byteSize(r.Size))
 	}
 	line("%s: %d connections, %s, %.0f s", r.Workload, r.Concurrency, where, r.Seconds)
 	digits := 0
