@@ -38,7 +38,8 @@ func (p *appends) perform(ctx context.Context, w *worker) (took span, moved int,
 // begin makes the blob that a block is in.
 func (p *appends) begin(o object) *call {
 	return &call{
-		method: http.MethodPut, path: p.path(o), headers: "x-ms-blob-type: AppendBlob\r\n", signed: "x-ms-blob-type:AppendBlob\n",
+		method: http.MethodPut, path: p.path(o),
+		headers: "x-ms-blob-type: AppendBlob\r\n", signed: "x-ms-blob-type:AppendBlob\n",
 		status: http.StatusCreated, blob: true,
 	}
 }

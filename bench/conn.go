@@ -136,8 +136,8 @@ func (c *conn) readStatus() (int, error) {
 	return status, nil
 }
 
-// readHeader reads the header fields, of which only the framing, the number of messages, a continuation and the status of
-// a copy matter.
+// readHeader reads the header fields, of which only the framing, the number of messages, a continuation and the status
+// of a copy matter.
 func (c *conn) readHeader() (length int, chunked, closing bool, err error) {
 	for {
 		line, err := c.readLine()

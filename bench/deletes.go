@@ -51,9 +51,11 @@ func (d *deletes) perform(ctx context.Context, w *worker) (took span, moved int,
 func (d *deletes) batch(o object, w *worker) *call {
 	now, b := w.clock.Now(), d.body[:0]
 	for i := range batchDeletes {
-		b = append(b, "--"+batchBoundary+"\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: "...)
+		b = append(b, "--"+batchBoundary+"\r\nContent-Type: application/http\r\n"...)
+		b = append(b, "Content-Transfer-Encoding: binary\r\nContent-ID: "...)
 		b = append(strconv.AppendInt(b, int64(i), 10), "\r\n\r\n"...)
-		b = w.append(b, &call{method: http.MethodDelete, path: d.path(object{o.worker, o.n + i}), blob: true, part: true}, now)
+		path := d.path(object{o.worker, o.n + i})
+		b = w.append(b, &call{method: http.MethodDelete, path: path, blob: true, part: true}, now)
 		b = append(b, "\r\n"...)
 	}
 	d.body = append(b, "--"+batchBoundary+"--\r\n"...)

@@ -27,6 +27,6 @@
 // -secondary, and a run is void if a value is missing, or if the backlog to the
 // other location grew through its second half: such a rate would not last. Of queues every text that
 // is got is checked, no message may come twice, and both locations must count as many
-// as were put and not deleted. An append, a renewal of a lease, a batch, a copy, a page with snapshots or a block that is
-// not answered with the one right status, or with another body than that must have, ends the run without figures.
+// as were put and not deleted. An append, a renewal of a lease, a batch, a copy, a page with snapshots or a block that
+// is answered with another status or body than it must have ends the run without figures.
 package main

