@@ -42,7 +42,9 @@ type list struct {
 	// called it.
 	page, pages int
 	marker      string
-	want        []byte
+	// found is how many names of the page the answers to it had so far.
+	found int
+	want  []byte
 	// entries is how many a listing has in all; zero means that all pages are full.
 	entries int
 	// snapshots are listed too, each before its blob.
@@ -50,8 +52,9 @@ type list struct {
 }
 
 func (l *list) next() *call {
+	most := scanItems - l.found
 	c := &call{
-		method: http.MethodGet, path: "/" + l.name, query: fmt.Sprintf("restype=container&comp=list&maxresults=%d", scanItems),
+		method: http.MethodGet, path: "/" + l.name, query: fmt.Sprintf("restype=container&comp=list&maxresults=%d", most),
 		canonical: "\ncomp:list", status: http.StatusOK, blob: true,
 	}
 	if l.snapshots {
@@ -62,48 +65,64 @@ func (l *list) next() *call {
 		c.query += "&marker=" + url.QueryEscape(l.marker)
 		c.canonical += "\nmarker:" + l.marker
 	}
-	c.canonical += fmt.Sprintf("\nmaxresults:%d\nrestype:container", scanItems)
+	c.canonical += fmt.Sprintf("\nmaxresults:%d\nrestype:container", most)
 	return c
 }
 
 // check reports whether a page holds the names that it must, in order, and no other
-// one, and has a marker unless it is the last. After a page that does not, the
-// listing begins again.
+// one, and has a marker unless it is the last. One that ends before them with a marker
+// is continued. After a page that does not, the listing begins again.
 func (l *list) check(a answer) (more bool, err error) {
-	page := l.page
-	marker, err := l.checkNames(a.body)
-	l.page, l.marker = page+1, marker
-	if err != nil || l.page == l.pages {
-		l.page, l.marker = 0, ""
+	n, marker, err := l.checkNames(a.body)
+	l.found += n
+	short, last := l.found < l.items(), l.page+1 == l.pages
+	switch {
+	case err != nil:
+	case short && marker != "":
+		l.marker = marker
+		return true, nil
+	case short:
+		err = fmt.Errorf("page %d: %d names of %d", l.page+1, l.found, l.items())
+	case (marker == "") != last:
+		err = fmt.Errorf("page %d of %d: next marker %q", l.page+1, l.pages, marker)
 	}
-	if err == nil && (marker == "") != (page+1 == l.pages) {
+	l.page, l.marker, l.found = l.page+1, marker, 0
+	if err != nil || last {
 		l.page, l.marker = 0, ""
-		return false, fmt.Errorf("page %d of %d: next marker %q", page+1, l.pages, marker)
 	}
 	return false, err
 }
 
-func (l *list) checkNames(body []byte) (marker string, err error) {
-	const mark = "<Name>"
-	rest, more, items := body, false, scanItems
+// items is how many names the page has.
+func (l *list) items() int {
 	if l.entries > 0 {
-		items = min(items, l.entries-l.page*scanItems)
+		return min(scanItems, l.entries-l.page*scanItems)
 	}
-	for i := range items {
-		if _, rest, more = bytes.Cut(rest, []byte(mark)); !more {
-			return "", fmt.Errorf("page %d: %d names of %d", l.page+1, i, items)
+	return scanItems
+}
+
+// checkNames returns how many of the names that come next in the page body has.
+func (l *list) checkNames(body []byte) (n int, marker string, err error) {
+	const mark = "<Name>"
+	rest := body
+	for i := l.found; i < l.items(); i++ {
+		_, after, more := bytes.Cut(rest, []byte(mark))
+		if !more {
+			break
 		}
 		l.want = l.appendEntry(l.want[:0], l.page*scanItems+i)
-		if !bytes.HasPrefix(rest, l.want) {
-			return "", fmt.Errorf("page %d: %.30q in place of name %d", l.page+1, rest, i)
+		if !bytes.HasPrefix(after, l.want) {
+			return 0, "", fmt.Errorf("page %d: %.30q in place of name %d", l.page+1, after, i)
 		}
+		rest = after
+		n++
 	}
 	if bytes.Contains(rest, []byte(mark)) {
-		return "", fmt.Errorf("page %d: more than %d names", l.page+1, items)
+		return 0, "", fmt.Errorf("page %d: more than %d names", l.page+1, l.items())
 	}
 	_, rest, _ = bytes.Cut(rest, []byte("<NextMarker>"))
 	text, _, _ := bytes.Cut(rest, []byte("<"))
-	return html.UnescapeString(string(text)), nil
+	return n, html.UnescapeString(string(text)), nil
 }
 
 // appendEntry appends what the i-th entry of the listing begins with, from its name on.

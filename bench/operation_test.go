@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -55,7 +56,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case comp == "batch":
 		s.batch(w, r)
 	case comp == "list":
-		s.list(w, q.Get("marker"))
+		s.list(w, q)
 	case comp == "snapshot":
 		s.mu.Lock()
 		s.snapshots[r.URL.Path] = "2026"
@@ -167,8 +168,11 @@ func (s *service) batch(w http.ResponseWriter, r *http.Request) {
 	_, _ = answer.WriteTo(w)
 }
 
+// listedMax is how many entries a page of the service has at most.
+const listedMax = 700
+
 // list has the number of the next entry for a marker.
-func (s *service) list(w http.ResponseWriter, marker string) {
+func (s *service) list(w http.ResponseWriter, q url.Values) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	slices.Sort(s.blobs)
@@ -183,8 +187,9 @@ func (s *service) list(w http.ResponseWriter, marker string) {
 		}
 		entries = append(entries, "<Blob><Name>"+name+"</Name><Properties></Properties></Blob>")
 	}
-	from, _ := strconv.Atoi(marker)
-	to, next := min(from+scanItems, len(entries)), ""
+	from, _ := strconv.Atoi(q.Get("marker"))
+	top, _ := strconv.Atoi(q.Get("maxresults"))
+	to, next := min(from+min(top, listedMax), len(entries)), ""
 	if to < len(entries) {
 		next = strconv.Itoa(to)
 	}

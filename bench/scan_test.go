@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -218,6 +219,21 @@ func TestList(t *testing.T) {
 	} {
 		require.Error(t, checkPage(l, page), name)
 	}
+	short := func(from, to int, marker string) (more bool) {
+		end := "<NextMarker>" + marker + "<"
+		page := bytes.ReplaceAll(listing(names[from:to], 0), []byte("<NextMarker><"), []byte(end))
+		more, err := l.check(answer{body: page})
+		require.NoError(t, err)
+		return more
+	}
+	require.True(t, short(0, 840, "840"), "a page that ends sooner is continued")
+	require.Contains(t, l.next().query, "maxresults=160&marker=840")
+	require.True(t, short(840, 840, "840+"))
+	require.False(t, short(840, 1000, "1000"))
+	require.Contains(t, l.next().query, "maxresults=1000&marker=1000")
+	require.True(t, short(1000, 1001, "1001"))
+	require.Error(t, checkPage(l, listing(names, 1002)), "a page that is continued lacks a name")
+	require.NotContains(t, l.next().query, "marker")
 	require.NoError(t, checkPage(l, listing(names, 0)))
 	require.Error(t, checkPage(l, append(listing(names, 1000), "<Name>x</Name>"...)), "one more on the last page")
 	require.NotContains(t, l.next().query, "marker", "after a wrong page the listing begins again")
