@@ -235,6 +235,8 @@ func TestList(t *testing.T) {
 	require.Error(t, checkPage(l, listing(names, 1002)), "a page that is continued lacks a name")
 	require.NotContains(t, l.next().query, "marker")
 	require.NoError(t, checkPage(l, listing(names, 0)))
+	require.Error(t, checkPage(l, listing(names[:1999], 1000)), "last missing on the last page")
+	require.NoError(t, checkPage(l, listing(names, 0)))
 	require.Error(t, checkPage(l, append(listing(names, 1000), "<Name>x</Name>"...)), "one more on the last page")
 	require.NotContains(t, l.next().query, "marker", "after a wrong page the listing begins again")
 	require.NoError(t, checkPage(l, listing(names, 0)))

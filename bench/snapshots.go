@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// workloadSnapshots measures 1,000 entries of List Blobs with include=snapshots, among --rows blobs of 1 KiB. A page that
-// the server ends sooner is continued.
+// workloadSnapshots measures 1,000 entries of List Blobs with include=snapshots, among --rows blobs of 1 KiB. A page
+// that the server ends sooner is continued.
 const workloadSnapshots = "list-snapshots"
 
 // snapshotEvery is how many blobs there are to one that has a snapshot.
