@@ -30,9 +30,11 @@ const (
 
 // answered is the answer of a server elsewhere, of which the body is left to read.
 type answered struct {
-	body   io.ReadCloser
-	cancel context.CancelFunc
-	stall  *time.Timer
+	body io.ReadCloser
+	// watched reads body.
+	watched *protocol.SourceBody
+	cancel  context.CancelFunc
+	stall   *time.Timer
 	// left is what is to come within wait, and max is what wait begins with.
 	left      int
 	wait, max time.Duration
@@ -48,7 +50,7 @@ func newAnswered(cancel context.CancelFunc, wait time.Duration) *answered {
 func (a *answered) Read(p []byte) (int, error) {
 	a.stall.Reset(a.wait)
 	began := clock.System{}.Now() // Sockets live in the machine's time.
-	n, err := a.body.Read(p)
+	n, err := a.watched.Read(p)
 	a.stall.Stop()
 	a.wait -= clock.System{}.Now().Sub(began)
 	if a.left -= n; a.left <= 0 {
@@ -85,7 +87,7 @@ func (c *call) openElsewhere(src *protocol.Source) (*origin, error) {
 		cancel()
 		return nil, c.brokenSource(err)
 	}
-	a.body = resp.Body
+	a.body, a.watched = resp.Body, protocol.WatchSource(resp.Body, cancel)
 	o := &origin{Source: src, elsewhere: a, blob: &source{Blob: &blobs.Blob{}}}
 	if err := c.readAnswer(o, resp); err != nil {
 		a.close()
@@ -99,8 +101,7 @@ func (c *call) brokenSource(err error) error {
 	if errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
 		return storageerr.OperationTimedOut
 	}
-	var known *storageerr.Error
-	if errors.As(err, &known) {
+	if _, known := storageerr.Of(err); known {
 		return err
 	}
 	c.o.Logger.Info("the source of a copy cannot be read", "error", err, "request_id", c.r.ID)

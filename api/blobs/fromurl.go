@@ -298,7 +298,7 @@ func (o *origin) chunks() (refs []extent.Ref, err error) {
 func (o *origin) incoming(c *call) (in incoming, stop func()) {
 	in.length = int64(o.span.end - o.span.off)
 	if o.elsewhere != nil {
-		in.Reader, in.broken = o.elsewhere, c.brokenSource
+		in.Reader, in.source, in.broken = o.elsewhere, o.elsewhere.watched, c.brokenSource
 		return in, func() {}
 	}
 	r, w := io.Pipe()

@@ -21,13 +21,15 @@ const putsMax = 4
 type incoming struct {
 	io.Reader
 	length int64
+	// source is where the payload of a copy comes from, if it comes from elsewhere; nil for any other.
+	source *protocol.SourceBody
 	// broken is the error of the request where a read fails, or ends before length.
 	broken func(error) error
 }
 
 // takeBody takes the body of the request.
 func (c *call) takeBody(sums *digests) (inline []byte, chunks []extent.Ref, err error) {
-	return c.take(incoming{c.r.HTTP.Body, c.in.length, c.broken}, sums)
+	return c.take(incoming{Reader: c.r.HTTP.Body, length: c.in.length, broken: c.broken}, sums)
 }
 
 // take reads payload and sums it: inline, or into chunks that are durable when it
@@ -48,7 +50,7 @@ func (c *call) take(in incoming, sums *digests) (inline []byte, chunks []extent.
 // pooled: the command may outlive the wait for it.
 func (c *call) takeWhole(in incoming, sums *digests) ([]byte, error) {
 	c.bodyHold.Release() // Of a copy that is tried again.
-	c.bodyHold = c.inFlight.Hold(c.r)
+	c.bodyHold = c.holdOf(in)
 	if err := c.bodyHold.Take(c.ctx, in.length); err != nil {
 		return nil, err
 	}
@@ -69,7 +71,7 @@ func (c *call) takeChunks(in incoming, sums *digests) ([]extent.Ref, error) {
 		if broken = in.fill(first[:], sums); broken != nil {
 			break
 		}
-		hold := c.inFlight.Hold(c.r)
+		hold := c.holdOf(in)
 		var buf []byte
 		if buf, late = c.buffer(ctx, hold, n); late != nil {
 			hold.Release()
@@ -100,6 +102,14 @@ func (c *call) takeChunks(in incoming, sums *digests) ([]extent.Ref, error) {
 		return nil, storageerr.ServerBusy // Nothing happened.
 	}
 	return chunks, nil
+}
+
+// holdOf begins to charge for payload. Who sends it may be broken off while others wait.
+func (c *call) holdOf(in incoming) *protocol.Hold {
+	if in.source != nil {
+		return c.inFlight.HoldFrom(c.r, in.source)
+	}
+	return c.inFlight.Hold(c.r)
 }
 
 // buffer waits for the memory of a chunk.

@@ -34,7 +34,7 @@ import (
 //
 // Slow senders. While a hold waits, the sender with the lowest rate below
 // pressedBytesPerSecond is broken off with 503, so that scarce memory goes to bodies that are
-// complete soon.
+// complete soon. The sender of a body that is copied from elsewhere is its source.
 type InFlight struct {
 	max, share, reserve int64
 
@@ -87,7 +87,7 @@ func NewInFlightOf(bytesMax, holdMax int64) *InFlight {
 type Hold struct {
 	f       *InFlight
 	account geo.Account
-	sender  *watchedBody
+	sender  sender // nil if none is watched
 	number  uint64
 	// The rest is guarded by f.mu.
 	share *accountShare // nil once released
@@ -95,15 +95,33 @@ type Hold struct {
 	once  bool // asks once
 }
 
+// sender is who sends what fills the memory of a hold.
+type sender interface {
+	// rate is what came lately, in bytes per second.
+	rate() float64
+	// breakOff lets its reader fail.
+	breakOff()
+}
+
 // Hold begins with nothing held. Release must follow. r is the request whose body fills
 // the memory; the hold counts for its account.
 func (f *InFlight) Hold(r *Request) *Hold {
+	if body := watchedSender(r.HTTP); body != nil {
+		return f.holdOf(r, body)
+	}
+	return f.holdOf(r, nil)
+}
+
+// HoldFrom is Hold where not the body of r fills the memory, but a source.
+func (f *InFlight) HoldFrom(r *Request, source *SourceBody) *Hold { return f.holdOf(r, source) }
+
+func (f *InFlight) holdOf(r *Request, from sender) *Hold {
 	account := geo.Account("")
 	if r.Account != nil {
 		account = r.Account.Name
 	}
 	h := f.begin(account)
-	if h.sender = watchedSender(r.HTTP); h.sender != nil {
+	if h.sender = from; from != nil {
 		f.mu.Lock()
 		f.sending[h] = struct{}{}
 		f.mu.Unlock()

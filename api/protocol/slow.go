@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"strconv"
@@ -24,8 +23,6 @@ const (
 	SenderStallMax = 30 * time.Second
 	// senderBytesPerSecond is what a sender must bring.
 	senderBytesPerSecond = 16 << 10
-	// rateOver is over how much time of waiting a sender's rate is taken.
-	rateOver = time.Second
 	// ReceiverStallMax is how long a part of a long answer may wait to be taken, and how far
 	// an answer may fall behind receiverBytesPerSecond.
 	ReceiverStallMax = 2 * time.Minute
@@ -62,7 +59,7 @@ func WatchSender(w http.ResponseWriter, r *http.Request) (begun bool) {
 	}
 	r.Body = &watchedBody{
 		body: r.Body, control: http.NewResponseController(w), end: end, bounded: bounded,
-		allowance: SenderStallMax, lastRate: math.Inf(1),
+		allowance: SenderStallMax, pace: newPace(),
 	}
 	return true
 }
@@ -83,17 +80,10 @@ type watchedBody struct {
 	// context of the connection ends, and with it every later request of the connection.
 	interrupted bool
 
-	pace sync.Mutex // guards what follows
 	// allowance is how long the next byte may be waited for: SenderStallMax, less what was
-	// waited for earlier bytes beyond the time they may take.
+	// waited for earlier bytes beyond the time they may take. Guarded by mu.
 	allowance time.Duration
-	// since is when the read under way began; zero if none is.
-	since time.Time
-	// waited and brought are of the interval that will be the next lastRate, in bytes per
-	// second; none was taken before the first is over.
-	waited   time.Duration
-	brought  int64
-	lastRate float64
+	pace      pace
 }
 
 // Read implements io.Reader. Sockets live in the machine's time.
@@ -134,42 +124,14 @@ func (b *watchedBody) stopError() error {
 }
 
 // begin records that a read begins, and returns when it must have brought a byte.
-func (b *watchedBody) begin() time.Time {
-	b.pace.Lock()
-	defer b.pace.Unlock()
-	b.since = clock.System{}.Now()
-	return b.since.Add(b.allowance)
-}
+func (b *watchedBody) begin() time.Time { return b.pace.begin().Add(b.allowance) }
 
 // took records what a read brought.
 func (b *watchedBody) took(n int) {
-	b.pace.Lock()
-	defer b.pace.Unlock()
-	waited := clock.System{}.Now().Sub(b.since)
-	b.since = time.Time{}
-	b.allowance = min(SenderStallMax, b.allowance-waited+time.Duration(n)*time.Second/senderBytesPerSecond)
-	b.waited += waited
-	b.brought += int64(n)
-	if b.waited >= rateOver {
-		b.lastRate = float64(b.brought) / b.waited.Seconds()
-		b.waited, b.brought = 0, 0
-	}
+	b.allowance = min(SenderStallMax, b.allowance-b.pace.took(n)+time.Duration(n)*time.Second/senderBytesPerSecond)
 }
 
-// rate is what the sender brought lately, in bytes per second of waiting for it; infinite
-// where it was not waited for long enough to know.
-func (b *watchedBody) rate() float64 {
-	b.pace.Lock()
-	defer b.pace.Unlock()
-	waited := b.waited
-	if !b.since.IsZero() {
-		waited += clock.System{}.Now().Sub(b.since)
-	}
-	if waited < rateOver {
-		return b.lastRate
-	}
-	return float64(b.brought) / waited.Seconds()
-}
+func (b *watchedBody) rate() float64 { return b.pace.rate() }
 
 // Close does nothing: net/http closes its body, which reads on, once the
 // answer is out.
