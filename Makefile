@@ -27,7 +27,7 @@ MAINTAINER ?= Nobody, built from source <nobody@antipode.invalid>
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race slow lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites alerts tools figures screens package deploy-check proto clean
+.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race slow lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites copies alerts tools figures screens package deploy-check proto clean
 
 ##@ Run it
 
@@ -110,7 +110,7 @@ nightly: ## what is too long for each change, in hours: more seeds, everything u
 	$(MAKE) sim RUNS=300 STALLS=5
 	$(MAKE) race
 	go test -race -count=1 -timeout 3h ./sim -args -runs=20
-	$(MAKE) faults slowlink redundancy rolling clocks sites hostile starved overwrites tools
+	$(MAKE) faults slowlink redundancy rolling clocks sites hostile starved overwrites copies tools
 	$(MAKE) screens && git diff --exit-code -- docs/screens.md
 
 stress: ## 1000 simulated runs, 20 of each cause of a stall, the narrow link and failovers, by hand, an hour; what they came to goes into docs/runs
@@ -144,6 +144,9 @@ hostile: ## 260 hostile clients beside an honest one, whose p99 may grow four ti
 
 overwrites: ## 10 GiB through 1 GiB of names at both locations: the folder is below 12 GiB within five minutes
 	go test -count=1 -timeout 2h ./server/dev -v -run TestOverwrittenPayloadComesBack -args -overwritten=10240
+
+copies: ## 64 blocks of 4000 MiB at once from a server elsewhere: memory stays bounded; several minutes, and nothing on disk
+	go test -count=1 -timeout 2h ./api -v -run TestCopiesFromElsewhereAreStreamed -args -copied=4000
 
 alerts: ## the alerts of deploy/prometheus in a real Prometheus beside antipode dev under load: none may fire in DURATION=1h
 	go test -count=1 -timeout 26h ./test/alerts -v -run TestNoAlertUnderLoad -args -duration=$(DURATION) -scale=1
