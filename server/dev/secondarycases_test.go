@@ -18,62 +18,65 @@ import (
 	"antipode/geo"
 )
 
-// blobCase is a request of the blob service. In its path and its header values {at} is the endpoint of the primary, and {1} and
-// {2} are snapshots of cont/a and cont/b.
+// blobCase is a request of the blob service. In its path and its header values {at} is the endpoint of the primary, {tag} the tag of
+// cont/a, and {1} and {2} are snapshots of cont/a and cont/b.
 type blobCase struct {
 	// op is the operation's name in the table of operations; that of unbuilt ones is not.
 	op, verb, target string
-	header           []string
+	// want is the status and the code of the answer at the primary.
+	want   string
+	header []string
 }
 
 // blobReads are the cases of protocol/blob.md that may be read at -secondary, by section. What they read is of writeAll.
 var blobReads = []blobCase{
-	{"GetAccountInformation", "GET", "/?restype=account&comp=properties", nil}, // S5
-	{"GetAccountInformation", "HEAD", "/cont/a?restype=account&comp=properties", nil},
-	{"GetBlobServiceProperties", "GET", "/?restype=service&comp=properties", nil},           // S2
-	{"ListContainers", "GET", "/?comp=list&include=metadata,system&maxresults=50", nil}, // S1, 1.3
-	{"GetContainerProperties", "GET", "/cont?restype=container", nil},                   // C2
-	{"GetContainerProperties", "HEAD", "/$root?restype=container", nil},
-	{"GetContainerProperties", "GET", "/none?restype=container", nil},
-	{"GetContainerMetadata", "GET", "/cont?restype=container&comp=metadata", nil}, // C3
-	{"GetContainerACL", "GET", "/cont?restype=container&comp=acl", nil},           // C5
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list", nil},                // C10
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=snapshots", nil},
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=metadata", nil},
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=uncommittedblobs", nil},
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=copy", nil},
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=tags", nil},
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=copy,metadata,snapshots,tags,uncommittedblobs&prefix=a&delimiter=/", nil},
-	{"ListBlobs", "GET", "/cont?restype=container&comp=list&startFrom=a&endBefore=c", nil},
-	{"ListBlobs", "GET", "/$web?restype=container&comp=list", nil},
-	{"GetBlob", "GET", "/cont/a", nil}, // B1
-	{"GetBlob", "GET", "/cont/a", []string{"x-ms-range", "bytes=3-20000", "x-ms-range-get-content-md5", "true"}},
-	{"GetBlob", "GET", "/cont/a", []string{"x-ms-range", "bytes=90000-"}},
-	{"GetBlob", "GET", "/cont/a", []string{"x-ms-if-tags", "k <> 'v'"}},
-	{"GetBlob", "GET", "/cont/a", []string{"If-None-Match", "*"}},
-	{"GetBlob", "GET", "/cont/a", []string{"x-ms-lease-id", leaseB}},
-	{"GetBlob", "GET", "/cont/a?snapshot={1}", nil},
-	{"GetBlob", "GET", "/cont/a?snapshot={2}", nil}, // Not of this blob.
-	{"GetBlob", "GET", "/cont/copy", nil},
-	{"GetBlob", "GET", "/cont/log", nil},
-	{"GetBlob", "GET", "/cont/archived", nil},
-	{"GetBlob", "GET", "/cont/none", nil},
-	{"GetBlob", "GET", "/r", nil},
-	{"GetBlob", "GET", "/$root/r", nil},
-	{"GetBlob", "GET", "/$web/index.html", nil},
-	{"GetBlobProperties", "HEAD", "/cont/a", nil}, // B2
-	{"GetBlobProperties", "HEAD", "/cont/a?snapshot={1}", nil},
-	{"GetBlobProperties", "HEAD", "/cont/copy", nil},
-	{"GetBlobProperties", "HEAD", "/cont/log", nil},
-	{"GetBlobProperties", "HEAD", "/cont/archived", nil},
-	{"GetBlobMetadata", "GET", "/cont/a?comp=metadata", nil}, // B3
-	{"GetBlobMetadata", "HEAD", "/cont/a?comp=metadata&snapshot={1}", nil},
-	{"GetBlobTags", "GET", "/cont/a?comp=tags", nil}, // B6
-	{"GetBlobTags", "GET", "/cont/a?comp=tags&snapshot={1}", nil},
-	{"GetBlockList", "GET", "/cont/a?comp=blocklist&blocklisttype=all", nil}, // B13
-	{"GetBlockList", "GET", "/cont/a?comp=blocklist&snapshot={1}", nil},
-	{"GetBlockList", "GET", "/cont/copy?comp=blocklist", nil},
-	{"GetBlockList", "GET", "/cont/staged?comp=blocklist&blocklisttype=uncommitted", nil},
+	{"GetAccountInformation", "GET", "/?restype=account&comp=properties", "200", nil}, // S5
+	{"GetAccountInformation", "HEAD", "/cont/a?restype=account&comp=properties", "200", nil},
+	{"GetBlobServiceProperties", "GET", "/?restype=service&comp=properties", "200", nil},       // S2
+	{"ListContainers", "GET", "/?comp=list&include=metadata,system&maxresults=50", "200", nil}, // S1, 1.3
+	{"GetContainerProperties", "GET", "/cont?restype=container", "200", nil},                   // C2
+	{"GetContainerProperties", "HEAD", "/$root?restype=container", "200", nil},
+	{"GetContainerProperties", "GET", "/none?restype=container", "404 ContainerNotFound", nil},
+	{"GetContainerMetadata", "GET", "/cont?restype=container&comp=metadata", "200", nil}, // C3
+	{"GetContainerACL", "GET", "/cont?restype=container&comp=acl", "200", nil},           // C5
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list", "200", nil},                // C10
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=snapshots", "200", nil},
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=metadata", "200", nil},
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=uncommittedblobs", "200", nil},
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=copy", "200", nil},
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=tags", "200", nil},
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list&include=copy,metadata,tags,uncommittedblobs&prefix=a&delimiter=/", "200", nil},
+	{"ListBlobs", "GET", "/cont?restype=container&comp=list&startFrom=a&endBefore=c", "200", nil},
+	{"ListBlobs", "GET", "/$web?restype=container&comp=list", "200", nil},
+	{"GetBlob", "GET", "/cont/a", "200", nil}, // B1
+	{"GetBlob", "GET", "/cont/a", "206", []string{"x-ms-range", "bytes=3-20000", "x-ms-range-get-content-md5", "true"}},
+	{"GetBlob", "GET", "/cont/a", "416 InvalidRange", []string{"x-ms-range", "bytes=90000-"}},
+	{"GetBlob", "GET", "/cont/a", "412 ConditionNotMet", []string{"x-ms-if-tags", "k <> 'v'"}},
+	{"GetBlob", "GET", "/cont/a", "412 ConditionNotMet", []string{"If-Match", "\"0x1\""}},
+	{"GetBlob", "GET", "/cont/a", "304 ConditionNotMet", []string{"If-None-Match", "{tag}"}},
+	{"GetBlob", "GET", "/cont/a", "412 LeaseIdMismatchWithBlobOperation", []string{"x-ms-lease-id", leaseB}},
+	{"GetBlob", "GET", "/cont/a?snapshot={1}", "200", nil},
+	{"GetBlob", "GET", "/cont/a?snapshot={2}", "404 BlobNotFound", nil}, // Not of this blob.
+	{"GetBlob", "GET", "/cont/copy", "200", nil},
+	{"GetBlob", "GET", "/cont/log", "200", nil},
+	{"GetBlob", "GET", "/cont/archived", "409 BlobArchived", nil},
+	{"GetBlob", "GET", "/cont/none", "404 BlobNotFound", nil},
+	{"GetBlob", "GET", "/r", "200", nil},
+	{"GetBlob", "GET", "/$root/r", "200", nil},
+	{"GetBlob", "GET", "/$web/index.html", "200", nil},
+	{"GetBlobProperties", "HEAD", "/cont/a", "200", nil}, // B2
+	{"GetBlobProperties", "HEAD", "/cont/a?snapshot={1}", "200", nil},
+	{"GetBlobProperties", "HEAD", "/cont/copy", "200", nil},
+	{"GetBlobProperties", "HEAD", "/cont/log", "200", nil},
+	{"GetBlobProperties", "HEAD", "/cont/archived", "200", nil},
+	{"GetBlobMetadata", "GET", "/cont/a?comp=metadata", "200", nil}, // B3
+	{"GetBlobMetadata", "HEAD", "/cont/a?comp=metadata&snapshot={1}", "200", nil},
+	{"GetBlobTags", "GET", "/cont/a?comp=tags", "200", nil}, // B6
+	{"GetBlobTags", "GET", "/cont/a?comp=tags&snapshot={1}", "200", nil},
+	{"GetBlockList", "GET", "/cont/a?comp=blocklist&blocklisttype=all", "200", nil}, // B13
+	{"GetBlockList", "GET", "/cont/a?comp=blocklist&snapshot={1}", "200", nil},
+	{"GetBlockList", "GET", "/cont/copy?comp=blocklist", "200", nil},
+	{"GetBlockList", "GET", "/cont/staged?comp=blocklist&blocklisttype=uncommitted", "200", nil},
 }
 
 // writeAll are the writes that the reads show.
@@ -81,28 +84,28 @@ func writeAll() []blobCase {
 	put := []string{"x-ms-blob-type", "BlockBlob"}
 	lease := []string{"x-ms-lease-action", "acquire", "x-ms-lease-duration", "-1", "x-ms-proposed-lease-id", leaseA}
 	return []blobCase{
-		{"CreateContainer", "PUT", "/cont?restype=container", []string{"x-ms-meta-k", "v"}},
-		{"CreateContainer", "PUT", "/other?restype=container", nil},
-		{"CreateContainer", "PUT", "/$root?restype=container", nil},
-		{"CreateContainer", "PUT", "/$web?restype=container", nil},
-		{"PutBlock", "PUT", "/cont/a?comp=block&blockid=AAAA", nil},
-		{"PutBlock", "PUT", "/cont/a?comp=block&blockid=AAAB", nil},
-		{"PutBlockList", "PUT", "/cont/a?comp=blocklist", []string{"x-ms-meta-k", "v", "x-ms-tags", "k=v&l=", "x-ms-access-tier", "Cool", "x-ms-blob-content-type", "text/x"}},
-		{"SnapshotBlob", "PUT", "/cont/a?comp=snapshot", []string{"x-ms-meta-of", "snapshot"}},
-		{"PutBlock", "PUT", "/cont/a?comp=block&blockid=AAAC", nil},
-		{"PutBlob", "PUT", "/cont/b", put},
-		{"SnapshotBlob", "PUT", "/cont/b?comp=snapshot", nil},
-		{"PutBlob", "PUT", "/other/a", put},
-		{"PutBlob", "PUT", "/cont/archived", append(put, "x-ms-access-tier", "Archive")},
-		{"PutBlob", "PUT", "/cont/log", []string{"x-ms-blob-type", "AppendBlob"}},
-		{"AppendBlock", "PUT", "/cont/log?comp=appendblock", nil},
-		{"AppendBlobSeal", "PUT", "/cont/log?comp=seal", nil},
-		{"PutBlock", "PUT", "/cont/staged?comp=block&blockid=AAAA", nil},
-		{"CopyBlob", "PUT", "/cont/copy", []string{"x-ms-copy-source", "{at}/cont/a"}},
-		{"PutBlob", "PUT", "/$root/r", put},
-		{"PutBlob", "PUT", "/$web/index.html", put},
-		{"LeaseBlob", "PUT", "/cont/a?comp=lease", lease},
-		{"LeaseContainer", "PUT", "/cont?restype=container&comp=lease", lease},
+		{"CreateContainer", "PUT", "/cont?restype=container", "201", []string{"x-ms-meta-k", "v"}},
+		{"CreateContainer", "PUT", "/other?restype=container", "201", nil},
+		{"CreateContainer", "PUT", "/$root?restype=container", "201", nil},
+		{"CreateContainer", "PUT", "/$web?restype=container", "201", nil},
+		{"PutBlock", "PUT", "/cont/a?comp=block&blockid=AAAA", "201", nil},
+		{"PutBlock", "PUT", "/cont/a?comp=block&blockid=AAAB", "201", nil},
+		{"PutBlockList", "PUT", "/cont/a?comp=blocklist", "201", []string{"x-ms-meta-k", "v", "x-ms-tags", "k=v&l=", "x-ms-access-tier", "Cool", "x-ms-blob-content-type", "text/x"}},
+		{"SnapshotBlob", "PUT", "/cont/a?comp=snapshot", "201", []string{"x-ms-meta-of", "snapshot"}},
+		{"PutBlock", "PUT", "/cont/a?comp=block&blockid=AAAC", "201", nil},
+		{"PutBlob", "PUT", "/cont/b", "201", put},
+		{"SnapshotBlob", "PUT", "/cont/b?comp=snapshot", "201", nil},
+		{"PutBlob", "PUT", "/other/a", "201", put},
+		{"PutBlob", "PUT", "/cont/archived", "201", append(put, "x-ms-access-tier", "Archive")},
+		{"PutBlob", "PUT", "/cont/log", "201", []string{"x-ms-blob-type", "AppendBlob"}},
+		{"AppendBlock", "PUT", "/cont/log?comp=appendblock", "201", nil},
+		{"AppendBlobSeal", "PUT", "/cont/log?comp=seal", "200", nil},
+		{"PutBlock", "PUT", "/cont/staged?comp=block&blockid=AAAA", "201", nil},
+		{"CopyBlob", "PUT", "/cont/copy", "202", []string{"x-ms-copy-source", "{at}/cont/a"}},
+		{"PutBlob", "PUT", "/$root/r", "201", put},
+		{"PutBlob", "PUT", "/$web/index.html", "201", put},
+		{"LeaseBlob", "PUT", "/cont/a?comp=lease", "201", lease},
+		{"LeaseContainer", "PUT", "/cont?restype=container&comp=lease", "201", lease},
 	}
 }
 
@@ -178,10 +181,18 @@ func (s *secondaryCases) near() string { return strings.TrimSuffix(s.first.URL()
 
 func (s *secondaryCases) far() string { return strings.TrimSuffix(s.second.URL(), "/") }
 
+// coded is the status of an answer, with the code of a refusal.
+func coded(a answer) string {
+	return strings.TrimSpace(fmt.Sprint(a.status, " ", a.header.Get("x-ms-error-code")))
+}
+
 // shown is what of an answer is the same at both endpoints: all but the time, the request's id, and the endpoint in a listing.
 func (s *secondaryCases) shown(a answer) string {
-	for _, name := range []string{"Date", "X-Ms-Request-Id", "Content-Length"} {
+	for _, name := range []string{"Date", "X-Ms-Request-Id"} {
 		delete(a.header, name)
+	}
+	if a.body != "" { // It is the length of what is compared, or has the endpoint in it.
+		delete(a.header, "Content-Length")
 	}
 	body := strings.ReplaceAll(a.body, geo.SecondarySuffix, "")
 	if a.status >= http.StatusBadRequest { // What is behind the code is the id and the time.
@@ -198,13 +209,17 @@ func newSecondaryCases(t *testing.T) *secondaryCases {
 	var err error
 	s.key, err = base64.StdEncoding.DecodeString(blobTestKey)
 	require.NoError(t, err)
-	fill := []string{"{at}", s.near()}
+	fill, snapshots := []string{"{at}", s.near()}, 0
 	for _, c := range writeAll() {
 		s.filled = strings.NewReplacer(fill...)
 		a := s.send(c, s.near(), signature{})
-		require.Less(t, a.status, 300, "%+v: %s", c, a.body)
-		if c.op == "SnapshotBlob" {
-			fill = append(fill, fmt.Sprintf("{%d}", len(fill)/2), a.header.Get("x-ms-snapshot"))
+		require.Equal(t, c.want, coded(a), "%+v: %s", c, a.body)
+		switch c.op {
+		case "PutBlockList":
+			fill = append(fill, "{tag}", a.header.Get("ETag"))
+		case "SnapshotBlob":
+			snapshots++
+			fill = append(fill, fmt.Sprintf("{%d}", snapshots), a.header.Get("x-ms-snapshot"))
 		}
 	}
 	s.filled = strings.NewReplacer(fill...)
@@ -290,7 +305,7 @@ func (s *secondaryCases) requireRefused() {
 			c.verb = strings.TrimSpace(verb)
 			for _, by := range ways {
 				a := s.send(c, s.far(), by)
-				require.Equal(s.t, "403 InsufficientAccountPermissions", fmt.Sprint(a.status, " ", a.header.Get("x-ms-error-code")), "%+v by %s: %s", c, by.name, a.body)
+				require.Equal(s.t, "403 InsufficientAccountPermissions", coded(a), "%+v by %s: %s", c, by.name, a.body)
 				require.Contains(s.t, a.body, "Write operations are not allowed.", o.Name)
 			}
 		}
@@ -321,7 +336,7 @@ func (s *secondaryCases) requireApart() {
 				require.Equal(s.t, http.StatusOK, s.send(of(c.opens), endpoint, c.by).status, "%s %s by %s", c.opens, sub, c.by.name)
 				for _, target := range c.none {
 					got := s.send(of(target), endpoint, c.by)
-					require.Equal(s.t, "403 AuthenticationFailed", fmt.Sprint(got.status, " ", got.header.Get("x-ms-error-code")), "%s %s at %s by %s", target, sub, endpoint, c.by.name)
+					require.Equal(s.t, "403 AuthenticationFailed", coded(got), "%s %s at %s by %s", target, sub, endpoint, c.by.name)
 				}
 			}
 		}
@@ -337,7 +352,7 @@ func (s *secondaryCases) requireApart() {
 			require.NoError(s.t, err)
 			got, err := roundTrip(r)
 			require.NoError(s.t, err)
-			require.Equal(s.t, "403 AuthenticationFailed", fmt.Sprint(got.status, " ", got.header.Get("x-ms-error-code")), query)
+			require.Equal(s.t, "403 AuthenticationFailed", coded(got), query)
 		}
 	}
 }
@@ -357,7 +372,9 @@ func TestBlobCasesAtSecondary(t *testing.T) {
 	s := newSecondaryCases(t)
 	want := map[string]string{}
 	for _, c := range blobReads {
-		want[fmt.Sprint(c)] = s.shown(s.send(c, s.near(), signature{}))
+		a := s.send(c, s.near(), signature{})
+		require.Equal(t, c.want, coded(a), "%+v: %s", c, a.body)
+		want[fmt.Sprint(c)] = s.shown(a)
 	}
 	require.Len(t, want, len(blobReads))
 	eventually(t, "all at -secondary", func() bool {
