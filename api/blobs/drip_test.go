@@ -52,7 +52,7 @@ func TestDrippingSourcesGiveWay(t *testing.T) {
 	began := time.Now()
 	body := content(2*blobs.ChunkBytesMax+1, 1)
 	require.Equal(t, http.StatusCreated, r.put("/cont/upload", body).status)
-	require.Less(t, time.Since(began), r.handler.o.SourceStall/2)
+	require.Less(t, time.Since(began), r.handler.sourceStall/2)
 	r.requireBlob("/cont/upload", body)
 
 	server.CloseClientConnections() // The others would drip on.

@@ -45,6 +45,12 @@ func newAnswered(cancel context.CancelFunc, wait time.Duration) *answered {
 	return &answered{cancel: cancel, stall: time.AfterFunc(wait, cancel), left: stallBytes, wait: wait, max: wait}
 }
 
+// begin has the head of the answer, and its body to read.
+func (a *answered) begin(body io.ReadCloser) {
+	a.stall.Stop()
+	a.body, a.watched = body, protocol.WatchSource(body, a.cancel)
+}
+
 // Read implements io.Reader. A source that brings too little in too much time is cut off. Only the time counts in which it is
 // waited for.
 func (a *answered) Read(p []byte) (int, error) {
@@ -87,7 +93,7 @@ func (c *call) openElsewhere(src *protocol.Source) (*origin, error) {
 		cancel()
 		return nil, c.brokenSource(err)
 	}
-	a.body, a.watched = resp.Body, protocol.WatchSource(resp.Body, cancel)
+	a.begin(resp.Body)
 	o := &origin{Source: src, elsewhere: a, blob: &source{Blob: &blobs.Blob{}}}
 	if err := c.readAnswer(o, resp); err != nil {
 		a.close()

@@ -307,8 +307,7 @@ func TestSlowSources(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				c.request = ctx
 				a := newAnswered(cancel, stall)
-				a.stall.Stop() // The head of the answer is there.
-				a.body = io.NopCloser(&c.paced)
+				a.begin(io.NopCloser(&c.paced))
 				defer a.close()
 				var err error
 				var waited time.Duration
