@@ -44,6 +44,7 @@ func (s *Store) readBlobs(w http.ResponseWriter, path string, q url.Values, seco
 		return
 	}
 	w.Header().Set("ETag", s.tag(v, secondary))
+	v.copied.write(w.Header())
 	for name, value := range v.metadata {
 		w.Header().Set("x-ms-meta-"+name, value)
 	}
@@ -140,6 +141,9 @@ func (s *Store) writeBlob(w http.ResponseWriter, r *http.Request, path, comp str
 	case comp == "snapshot" || r.URL.Query().Has("snapshot"):
 		s.writeSnapshot(w, r, path)
 		return
+	case r.Header.Get(headerCopySource) != "":
+		s.copyBlob(w, r, path)
+		return
 	case s.Faults.IgnoreConditions:
 	case old != nil && r.Header.Get("If-None-Match") == "*":
 		fail(w, storageerr.BlobAlreadyExists)
@@ -175,6 +179,10 @@ func (s *Store) writeBlob(w http.ResponseWriter, r *http.Request, path, comp str
 		delete(s.uncommitted, path)
 	default:
 		delete(s.uncommitted, path)
+	}
+	if c.v == nil && old.copied.id != "" && s.Faults.KeepCopied {
+		w.WriteHeader(http.StatusAccepted)
+		return
 	}
 	if c.v == nil {
 		s.tick()

@@ -56,6 +56,11 @@ type Faults struct {
 	KeepSnapshots bool
 	// HideSnapshots lists no snapshots.
 	HideSnapshots bool
+	// StaleCopies copies a version that is not the newest, PartialCopies leaves the last block out of some copies, CopiesLost
+	// acknowledges some and makes none, and CopiesSkipped leaves some out at the secondary.
+	StaleCopies, PartialCopies, CopiesLost, CopiesSkipped bool
+	// KeepCopied answers that copies are deleted, and keeps them.
+	KeepCopied bool
 }
 
 // value is one object: an entity's properties, or a blob's bytes with its metadata
@@ -68,6 +73,7 @@ type value struct {
 	etag     string
 	// appended has the lengths of the blocks of an append blob, nil for other blobs.
 	appended []int
+	copied   copied
 	// before is the value that this one replaced.
 	before *value
 }
@@ -103,6 +109,8 @@ type Store struct {
 	shipped int
 	last    geo.Timestamp
 	down    bool
+	// copies counts the copies that were asked for.
+	copies int
 }
 
 // New returns an empty store.
@@ -178,6 +186,9 @@ func (s *Store) ship() {
 		}
 		if s.Faults.AppendsLost {
 			writes = s.withoutAppends(writes)
+		}
+		if s.Faults.CopiesSkipped {
+			writes = s.withoutCopies(writes)
 		}
 		if s.Faults.Tear && s.shipped%5 == 0 {
 			writes = s.torn(writes)

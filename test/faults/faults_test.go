@@ -22,9 +22,9 @@ const (
 
 // Nodes of both locations killed, paused, cut off, deaf, mute and slow, the link between the
 // locations cut and slow, the gateway killed, at random and several at a time under
-// clients of inserts, merges, deletes, transactions, blobs, blocks, appends and snapshots: an oracle outside
+// clients of inserts, merges, deletes, transactions, blobs, blocks, appends, snapshots and copies: an oracle outside
 // the processes finds every acknowledged value at the primary and then at -secondary, each record of an append blob
-// where its answer placed it, and each snapshot as its blob was; at no
+// where its answer placed it, each snapshot as its blob was, and each copy whole, as its source was; at no
 // moment does an answer contradict one before it, or the statistics' Last Sync Time claim
 // what cannot be read there; and no process ends by itself.
 func TestFaults(t *testing.T) {
@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+resolveWait)
 	defer cancel()
 	l := load.New(r.Client(rig.Gateway, false), r.Client(rig.Gateway, true), load.Options{
-		Clients: 16, EntitiesEach: 12, BigClients: 2, BigWritesMax: 4 + int(*duration/(5*time.Second)), Logs: 2, Taken: 2, Seed: *seed,
+		Clients: 16, EntitiesEach: 12, BigClients: 2, BigWritesMax: 4 + int(*duration/(5*time.Second)), Logs: 2, Taken: 2, Copiers: 2, Seed: *seed,
 	})
 	require.NoError(t, r.Finalize(ctx))
 	require.NoError(t, l.Setup(ctx))
@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 	samples, reads := sampler.Counts()
 	require.Positive(t, samples, "the sampler read no Last Sync Time")
 	require.Positive(t, reads, "no Last Sync Time demanded anything")
-	for _, kind := range []load.Kind{load.Appends, load.LogReads, load.SnapshotsTaken, load.SnapshotsRead} {
+	for _, kind := range []load.Kind{load.Appends, load.LogReads, load.SnapshotsTaken, load.SnapshotsRead, load.Copies, load.CopiesInSteps, load.CopiesRead} {
 		require.Positive(t, l.Done()[kind], "no %s", kind)
 	}
 	t.Logf("%d keys as they were acknowledged, at both locations; %d values of Last Sync Time demanded %d reads",

@@ -116,7 +116,7 @@ func (c *client) sendBlob(ctx context.Context, op operation) (rest.Answer, error
 func readBlob(ctx context.Context, c *rest.Client, key string) (oracle.Read, error) {
 	r, err := readContent(ctx, c, key, "")
 	if err == nil && r.Present && inBlocks(key) {
-		err = checkBlockList(ctx, c, key, r)
+		err = checkBlockList(ctx, c, container, key, key, r)
 	}
 	return r, err
 }

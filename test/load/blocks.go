@@ -43,8 +43,22 @@ func firstBlock(key string, v oracle.Version) block {
 	return block{v: v, size: 700}
 }
 
+// Of the body of a long list: the rows of its blocks, which travel in the log, are longer than half a MiB, so a copy of it goes
+// in steps (DESIGN R9).
+const (
+	longBlocks     = 40
+	longBlockBytes = 15 << 10
+)
+
 // bodyBlocks are of sizes on both sides of what travels in the log.
 func bodyBlocks(key string, base oracle.Version) []block {
+	if key[0] == kindLongList {
+		var out []block
+		for i := range longBlocks {
+			out = append(out, block{v: base, index: i + 1, size: longBlockBytes})
+		}
+		return out
+	}
 	if key[0] == kindBigBlocks {
 		return []block{{v: base, index: 1, size: 4 << 20}, {v: base, index: 2, size: 1 << 20}}
 	}
@@ -181,17 +195,17 @@ func (l *Load) checkAllStaged(ctx context.Context) error {
 	return nil
 }
 
-// checkBlockList requires that the committed blocks are those of a value just read. If the blob
+// checkBlockList requires that the committed blocks of a blob are those of a value of a key that was just read there. If the blob
 // has changed since, the check is skipped.
-func checkBlockList(ctx context.Context, c *rest.Client, key string, r oracle.Read) error {
-	lists, a, err := c.GetBlockList(ctx, container, key)
+func checkBlockList(ctx context.Context, c *rest.Client, container, name, key string, r oracle.Read) error {
+	lists, a, err := c.GetBlockList(ctx, container, name)
 	if !notThere(a, err) {
-		if err := unanswered(key, a, err); err != nil {
+		if err := unanswered(name, a, err); err != nil {
 			return err
 		}
 	}
 	if tag := a.Header.Get("ETag"); tag != r.ETag {
-		return fmt.Errorf("%w: %s: changed from %s to %q between two reads", errNoAnswer, key, r.ETag, tag)
+		return fmt.Errorf("%w: %s: changed from %s to %q between two reads", errNoAnswer, name, r.ETag, tag)
 	}
 	want := blocksOf(key, r.State)
 	for i, b := range lists.Committed {

@@ -81,6 +81,9 @@ func (c *client) run(ctx context.Context) error {
 // chooseKey draws one of the client's keys. Partitions are shared between
 // clients, so that their writes meet in groups.
 func (c *client) chooseKey() string {
+	if key, ok := c.chooseLong(); ok {
+		return key
+	}
 	n := c.rng.IntN(100)
 	switch {
 	case c.id < c.opts.Taken && c.rng.IntN(2) == 0:
@@ -205,6 +208,7 @@ func (op operation) kind() Kind {
 	return map[byte]Kind{
 		kindEntity: Entities, kindGroup: Transactions, kindSmall: SmallBlobs, kindBig: BigBlobs,
 		kindBlocks: BlockLists, kindBigBlocks: BigBlockLists, kindTaken: SmallBlobs, kindTakenList: BlockLists,
+		kindLongList: LongLists,
 	}[op.key[0]]
 }
 

@@ -52,6 +52,9 @@ type Options struct {
 	Logs int
 	// Taken is the number of clients that also own blobs of which snapshots are taken. Zero means none.
 	Taken int
+	// Copiers is the number of clients that copy blobs, and of those that own a list that is too long to be copied by one change.
+	// Zero means none.
+	Copiers int
 	// Pause is how long a client waits after each write. Zero means that it writes at once.
 	Pause time.Duration
 	// OnWrite is called after each write, from any goroutine, with how long it took and how it ended;
@@ -89,6 +92,8 @@ type Load struct {
 	slots              []*slot
 	taken              []*takenOf
 	snapshots          *oracle.Snapshots
+	long               []*longList
+	copies             *oracle.Copies
 	// beside run beside clients and lister.
 	beside  []runner
 	bigLeft atomic.Int64
@@ -130,6 +135,12 @@ const (
 	SnapshotsRead    Kind = "reads of snapshots"
 	SnapshotsDeleted Kind = "deletions of snapshots"
 	SnapshotLists    Kind = "listings with snapshots"
+	// With Options.Copiers. CopiesCut are copies in steps without an answer, of which there are none if nothing fails.
+	LongLists     Kind = "long block lists"
+	Copies        Kind = "copies"
+	CopiesInSteps Kind = "copies in steps"
+	CopiesRead    Kind = "reads of copies"
+	CopiesCut     Kind = "copies in steps without an answer"
 )
 
 // Kinds returns every kind that is played with the options of l.
@@ -143,6 +154,9 @@ func (l *Load) Kinds() []Kind {
 	}
 	if l.opts.Taken > 0 {
 		all = append(all, SnapshotsTaken, SnapshotsRead, SnapshotsDeleted, SnapshotLists)
+	}
+	if l.opts.Copiers > 0 {
+		all = append(all, LongLists, Copies, CopiesInSteps, CopiesRead)
 	}
 	return all
 }
@@ -172,7 +186,7 @@ func New(primary, secondary *rest.Client, opts Options) *Load {
 		l.clients = append(l.clients, &client{Load: l, id: i, rng: random(i), staged: map[string]oracle.Version{}})
 	}
 	l.lister = &lister{Load: l, rng: random(l.opts.Clients)}
-	l.snapshots = oracle.NewSnapshots(l.Oracle)
+	l.snapshots, l.copies = oracle.NewSnapshots(l.Oracle), oracle.NewCopies(l.Oracle)
 	stream := l.opts.Clients
 	next := func() *rand.Rand {
 		stream++
@@ -192,6 +206,10 @@ func New(primary, secondary *rest.Client, opts Options) *Load {
 		l.taken = append(l.taken, &takenOf{client: i})
 		l.beside = append(l.beside, &taker{Load: l, of: l.taken[i], rng: next()})
 	}
+	for i := range l.opts.Copiers {
+		l.long = append(l.long, &longList{client: i})
+		l.beside = append(l.beside, &copier{Load: l, rng: next()})
+	}
 	return l
 }
 
@@ -200,6 +218,9 @@ func (l *Load) Setup(ctx context.Context) error {
 	err := errors.Join(l.Primary.CreateTable(ctx, table), l.Primary.CreateContainer(ctx, container))
 	if l.opts.Logs > 0 {
 		err = errors.Join(err, l.Primary.CreateContainer(ctx, logContainer))
+	}
+	if l.opts.Copiers > 0 {
+		err = errors.Join(err, l.Primary.CreateContainer(ctx, copyContainer))
 	}
 	return err
 }

@@ -59,7 +59,7 @@ func startFake(t *testing.T, faults fake.Faults, delay time.Duration) (*process,
 	})
 	client := func(secondary bool) *rest.Client { return rest.NewPathStyle(hc, 1, secondary) }
 	return p, New(client(false), client(true), Options{
-		Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Logs: 2, Taken: 2, Seed: 1,
+		Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Logs: 2, Taken: 2, Copiers: 2, Seed: 1,
 	})
 }
 
@@ -153,6 +153,11 @@ func TestFaults(t *testing.T) {
 		"a snapshot with earlier content":     {fake.Faults{EarlySnapshots: true}, oracle.ErrChanged},
 		"a deleted snapshot stays":            {fake.Faults{KeepSnapshots: true}, oracle.ErrBack},
 		"snapshots missing from listings":     {fake.Faults{HideSnapshots: true}, errListing},
+		"a copy of an earlier version":        {fake.Faults{StaleCopies: true}, oracle.ErrChanged},
+		"a part of a copy":                    {fake.Faults{PartialCopies: true}, errTorn},
+		"an acknowledged copy lost":           {fake.Faults{CopiesLost: true}, oracle.ErrLost},
+		"a copy lost at the secondary":        {fake.Faults{CopiesSkipped: true}, oracle.ErrBehind},
+		"a deleted copy stays":                {fake.Faults{KeepCopied: true}, oracle.ErrBack},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

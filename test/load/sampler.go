@@ -33,6 +33,8 @@ type Sampler struct {
 	checkedLogs map[string]int64
 	// checkedSnapshots holds, by key and id, what was demanded of a snapshot and found.
 	checkedSnapshots map[snapshotDemand]bool
+	// checkedCopies holds, by name, the commit time already demanded of a copy and found.
+	checkedCopies map[string]geo.Timestamp
 	// last is the newest value seen per service.
 	last map[geo.Service]time.Time
 
@@ -46,7 +48,7 @@ func NewSampler(l *Load, secondary *rest.Client) *Sampler {
 	return &Sampler{
 		load: l, secondary: secondary,
 		checked: map[string]oracle.Version{}, checkedLogs: map[string]int64{},
-		checkedSnapshots: map[snapshotDemand]bool{}, last: map[geo.Service]time.Time{},
+		checkedSnapshots: map[snapshotDemand]bool{}, checkedCopies: map[string]geo.Timestamp{}, last: map[geo.Service]time.Time{},
 	}
 }
 
@@ -95,10 +97,10 @@ func (s *Sampler) sample(ctx context.Context, service geo.Service) error {
 	return s.checkMore(ctx, geo.TimestampOf(stats.LastSyncTime))
 }
 
-// checkMore reads the append blobs and snapshots that a sync time demands.
+// checkMore reads the append blobs, snapshots and copies that a sync time demands.
 func (s *Sampler) checkMore(ctx context.Context, lastSync geo.Timestamp) error {
-	logs, snapshots := s.dueLogs(lastSync), s.dueSnapshots(lastSync)
-	s.counted(0, len(logs)+len(snapshots))
+	logs, snapshots, copies := s.dueLogs(lastSync), s.dueSnapshots(lastSync), s.dueCopies(lastSync)
+	s.counted(0, len(logs)+len(snapshots)+len(copies))
 	for _, d := range logs {
 		if err := s.checkLog(ctx, d); err != nil {
 			return fmt.Errorf("last sync time %v: %w", lastSync, err)
@@ -109,7 +111,7 @@ func (s *Sampler) checkMore(ctx context.Context, lastSync geo.Timestamp) error {
 			return fmt.Errorf("last sync time %v: %w", lastSync, err)
 		}
 	}
-	return nil
+	return s.checkCopies(ctx, copies, lastSync)
 }
 
 func (s *Sampler) counted(samples, reads int) {

@@ -299,12 +299,12 @@ func (l *Load) forSnapshots(check func(key string) error) error {
 	return errors.Join(errs...)
 }
 
-// newest is the greatest commit time among what was acknowledged of append blobs and snapshots.
+// newest is the greatest commit time among what was acknowledged of append blobs, snapshots and copies.
 func (l *Load) newest() (at geo.Timestamp) {
 	for _, b := range l.logs() {
 		at = max(at, b.Newest())
 	}
-	return max(at, l.snapshots.Newest())
+	return max(at, l.snapshots.Newest(), l.copies.Newest())
 }
 
 // snapshotDemand is a snapshot that the secondary must show, or show no more.

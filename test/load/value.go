@@ -9,7 +9,7 @@ import (
 // Keys say what they are by their first letter: "e/pk/rk" is an entity, "g/pk/name"
 // a group of entities, "s/name" a small blob, "b/name" one of 4 MiB, "k/name" a blob
 // in blocks and "l/name" one in blocks of 1 to 4 MiB; "t/name" and "u/name" are like "s/name" and "k/name", and snapshots
-// are taken of them. A blob's key is its name.
+// are taken of them; "m/name" is one in many blocks. A blob's key is its name.
 const (
 	kindEntity    = 'e'
 	kindGroup     = 'g'
@@ -19,6 +19,7 @@ const (
 	kindBigBlocks = 'l'
 	kindTaken     = 't'
 	kindTakenList = 'u'
+	kindLongList  = 'm'
 )
 
 // partitions is the number of partitions that all entities share.
@@ -31,7 +32,7 @@ func isPut(key string) bool {
 
 // inBlocks reports whether a key is of a blob uploaded in blocks.
 func inBlocks(key string) bool {
-	return key[0] == kindBlocks || key[0] == kindBigBlocks || key[0] == kindTakenList
+	return key[0] == kindBlocks || key[0] == kindBigBlocks || key[0] == kindTakenList || key[0] == kindLongList
 }
 
 // isTaken reports whether snapshots are taken of a key.

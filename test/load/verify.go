@@ -67,12 +67,13 @@ func answered(ctx context.Context, read func() error) error {
 
 // Resolve reads every key at the primary while nobody writes, and resolves the
 // writes whose answers were lost; then it makes every listing, and looks for the blocks
-// of uploads that were left, the append blobs and the snapshots. The error joins the first complaints.
+// of uploads that were left, the append blobs, the snapshots and the copies. The error joins the first complaints.
 func (l *Load) Resolve(ctx context.Context) error {
 	err := l.forAll(ctx, l.Primary, func(key string, r oracle.Read) error {
 		return l.Oracle.Resolve(key, r, geo.TimestampOf(l.Clock.Now()))
 	})
-	return errors.Join(err, l.checkListings(ctx, l.Primary), l.checkAllStaged(ctx), l.resolveLogs(ctx), l.resolveSnapshots(ctx))
+	return errors.Join(err, l.checkListings(ctx, l.Primary), l.checkAllStaged(ctx), l.resolveLogs(ctx), l.resolveSnapshots(ctx),
+		l.resolveCopies(ctx))
 }
 
 // Final waits until the secondary's Last Sync Time has passed every acknowledged
@@ -86,7 +87,7 @@ func (l *Load) Final(ctx context.Context) error {
 		}
 	}
 	return errors.Join(
-		l.forAll(ctx, l.Secondary, l.Oracle.Final), l.checkListings(ctx, l.Secondary), l.finalLogs(ctx), l.finalSnapshots(ctx),
+		l.forAll(ctx, l.Secondary, l.Oracle.Final), l.checkListings(ctx, l.Secondary), l.finalLogs(ctx), l.finalSnapshots(ctx), l.finalCopies(ctx),
 	)
 }
 

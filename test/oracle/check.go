@@ -108,6 +108,23 @@ func (o *Oracle) AtLeast(key string, floor Version, r Read) error {
 	return fmt.Errorf("%w: %s: found %v %s", ErrInvented, key, r.State, r.ETag)
 }
 
+// Between reports whether a key may have had a value at some moment, from when a version was the resolved one until so many
+// writes of it were begun.
+func (o *Oracle) Between(key string, floor, begun Version, s State) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.keys[key]
+	if h == nil {
+		return false
+	}
+	for v := floor; v <= begun; v++ {
+		if w := h.at(v); w.fate != refused && w.state == s {
+			return true
+		}
+	}
+	return false
+}
+
 // Presence says of a key what AtLeast would take: whether it may be there, and
 // whether it must be.
 func (o *Oracle) Presence(key string, floor Version) (may, must bool) {
