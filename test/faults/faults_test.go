@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+resolveWait)
 	defer cancel()
 	l := load.New(r.Client(rig.Gateway, false), r.Client(rig.Gateway, true), load.Options{
-		Clients: 16, EntitiesEach: 12, BigClients: 2, BigWritesMax: 4 + int(*duration/(5*time.Second)), Logs: 2, Taken: 2, Copiers: 2, Seed: *seed,
+		Clients: 16, EntitiesEach: 12, BigClients: 2, BigWritesMax: 4 + int(*duration/(5*time.Second)), Logs: 2, Taken: 2, Long: 2, Seed: *seed,
 	})
 	require.NoError(t, r.Finalize(ctx))
 	require.NoError(t, l.Setup(ctx))

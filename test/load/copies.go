@@ -19,6 +19,8 @@ import (
 const (
 	// copyContainer has what is copied, beside the keys.
 	copyContainer = "copies"
+	// copiers is how many copy for each client that owns a long list.
+	copiers = 3
 	// copyNames is how many names all copiers share: few, so that they overwrite each other's copies under way.
 	copyNames = 6
 	// copyInterval is the time between two operations of a copier.

@@ -52,9 +52,9 @@ type Options struct {
 	Logs int
 	// Taken is the number of clients that also own blobs of which snapshots are taken. Zero means none.
 	Taken int
-	// Copiers is the number of clients that copy blobs, and of those that own a list that is too long to be copied by one change.
-	// Zero means none.
-	Copiers int
+	// Long is the number of clients that also own a list that is too long to be copied by one change. For each of them three copy
+	// these and other blobs. Zero means none.
+	Long int
 	// Pause is how long a client waits after each write. Zero means that it writes at once.
 	Pause time.Duration
 	// OnWrite is called after each write, from any goroutine, with how long it took and how it ended;
@@ -135,7 +135,7 @@ const (
 	SnapshotsRead    Kind = "reads of snapshots"
 	SnapshotsDeleted Kind = "deletions of snapshots"
 	SnapshotLists    Kind = "listings with snapshots"
-	// With Options.Copiers. CopiesCut are copies in steps without an answer, of which there are none if nothing fails.
+	// With Options.Long. CopiesCut are copies in steps without an answer, of which there are none if nothing fails.
 	LongLists     Kind = "long block lists"
 	Copies        Kind = "copies"
 	CopiesInSteps Kind = "copies in steps"
@@ -155,7 +155,7 @@ func (l *Load) Kinds() []Kind {
 	if l.opts.Taken > 0 {
 		all = append(all, SnapshotsTaken, SnapshotsRead, SnapshotsDeleted, SnapshotLists)
 	}
-	if l.opts.Copiers > 0 {
+	if l.opts.Long > 0 {
 		all = append(all, LongLists, Copies, CopiesInSteps, CopiesRead)
 	}
 	return all
@@ -206,9 +206,11 @@ func New(primary, secondary *rest.Client, opts Options) *Load {
 		l.taken = append(l.taken, &takenOf{client: i})
 		l.beside = append(l.beside, &taker{Load: l, of: l.taken[i], rng: next()})
 	}
-	for i := range l.opts.Copiers {
+	for i := range l.opts.Long {
 		l.long = append(l.long, &longList{client: i})
-		l.beside = append(l.beside, &copier{Load: l, rng: next()})
+		for range copiers {
+			l.beside = append(l.beside, &copier{Load: l, rng: next()})
+		}
 	}
 	return l
 }
@@ -219,7 +221,7 @@ func (l *Load) Setup(ctx context.Context) error {
 	if l.opts.Logs > 0 {
 		err = errors.Join(err, l.Primary.CreateContainer(ctx, logContainer))
 	}
-	if l.opts.Copiers > 0 {
+	if l.opts.Long > 0 {
 		err = errors.Join(err, l.Primary.CreateContainer(ctx, copyContainer))
 	}
 	return err

@@ -59,7 +59,7 @@ func startFake(t *testing.T, faults fake.Faults, delay time.Duration) (*process,
 	})
 	client := func(secondary bool) *rest.Client { return rest.NewPathStyle(hc, 1, secondary) }
 	return p, New(client(false), client(true), Options{
-		Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Logs: 2, Taken: 2, Copiers: 2, Seed: 1,
+		Clients: 8, BlocksEach: 8, BigClients: 1, BigWritesMax: 4, Logs: 2, Taken: 2, Long: 2, Seed: 1,
 	})
 }
 
