@@ -9,5 +9,5 @@
 // It stays exact because a key has one writer, and because a key with an
 // unanswered write takes no other until [Oracle.Resolve] has read, after a
 // restart, which way that write went. A [Log] has many writers: there the places of
-// the records, which answers and reads give, say which order is good.
+// the records, which answers and reads give, say which order is good. So have the names of [Copies]: there the commit times do.
 package oracle

@@ -9,12 +9,12 @@ import (
 	"antipode/geo"
 )
 
-// The ways in which a snapshot breaks a promise, beside being lost.
+// The ways in which a snapshot or a copy breaks a promise, beside being lost.
 var (
-	// ErrChanged means that a snapshot shows what its key was not while it was taken, or another value than before.
-	ErrChanged = errors.New("snapshot shows another value")
-	// ErrBack means that a snapshot is there after it was deleted.
-	ErrBack = errors.New("deleted snapshot is there")
+	// ErrChanged means that a snapshot or copy shows what its key was not while it was made, or another value than before.
+	ErrChanged = errors.New("snapshot or copy shows another value")
+	// ErrBack means that a snapshot or copy is there after it was deleted.
+	ErrBack = errors.New("deleted snapshot or copy is there")
 )
 
 // Now is a sync time that has passed everything: that of the primary.
