@@ -43,16 +43,18 @@ func (l *longList) key() string {
 	return fmt.Sprintf("%c/c%02d-%02d", kindLongList, l.client, l.inUse.Load()%longEach)
 }
 
-// chooseLong draws whether the client writes its long list next: at first, and seldom later.
+// chooseLong draws whether the client writes its long list next: while it is not there, and seldom otherwise.
 func (c *client) chooseLong() (key string, ok bool) {
 	if c.id >= len(c.long) {
 		return "", false
 	}
 	l := c.long[c.id]
-	if _, _, ok := c.Oracle.Current(l.key()); !ok {
+	s, _, known := c.Oracle.Current(l.key())
+	if !known {
 		l.inUse.Add(1)
+		s, _, known = c.Oracle.Current(l.key())
 	}
-	return l.key(), c.rng.IntN(12) == 0 || c.Oracle.Begun(l.key()) == 0
+	return l.key(), known && !s.Present || c.rng.IntN(12) == 0
 }
 
 // copier copies keys onto names that other copiers write at the same time, puts, deletes and reads them.

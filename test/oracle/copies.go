@@ -225,6 +225,9 @@ func (c *Copies) read(name string, s Since, f Found) error {
 	if s.sync != Now {
 		short = ErrBehind
 	}
+	if w := d.answered(f); w != nil && w.etag != f.ETag {
+		return fmt.Errorf("%w: %s: %v acknowledged as %s", ErrTag, name, f, w.etag)
+	}
 	switch before, seen := d.shown[f.ETag]; {
 	case f.At < s.Newest:
 		return fmt.Errorf("%w: %s: found %v at %v, which was replaced at %v", short, name, f, f.At, s.Newest)
@@ -239,6 +242,16 @@ func (c *Copies) read(name string, s Since, f Found) error {
 	d.shown[f.ETag] = f
 	if s.sync == Now {
 		d.seen, d.seenBegun = max(d.seen, f.At), max(d.seenBegun, s.event)
+	}
+	return nil
+}
+
+// answered returns the acknowledged write that names what was found, nil if there is none. The caller holds mu.
+func (d *destination) answered(f Found) *overwrite {
+	for _, w := range d.writes {
+		if w.fate == applied && !w.deletes && w.id == f.ID && w.source == f.Source && (f.Source != "" || w.floor == f.Last) {
+			return w
+		}
 	}
 	return nil
 }

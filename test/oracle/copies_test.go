@@ -49,7 +49,8 @@ func TestCopyContent(t *testing.T) {
 		"later":                      {[]Found{copied(4, "t15", 15, "c1")}, ErrChanged},
 		"first this, then that":      {[]Found{copied(2, "t15", 15, "c1"), copied(3, "t15", 15, "c1")}, ErrChanged},
 		"another copy":               {[]Found{copied(2, "t15", 15, "c2")}, ErrChanged},
-		"under another tag":          {[]Found{copied(2, "t16", 16, "c1")}, ErrInvented},
+		"under another tag":          {[]Found{copied(2, "t16", 16, "c1")}, ErrTag},
+		"one that was not asked for": {[]Found{copied(2, "t16", 16, "c2")}, ErrInvented},
 		"what it replaced":           {[]Found{put()}, ErrLost},
 		"not there":                  {[]Found{{}}, ErrLost},
 	} {

@@ -31,7 +31,10 @@ var (
 func TestR19PlannedFailoversUnderLoad(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()
-	a := create(ctx, t, r, "moves", load.Options{Clients: 8, EntitiesEach: 12, BigClients: 1, BigWritesMax: 4, Seed: 1, Pause: 30 * time.Millisecond})
+	require.NoError(t, r.Finalize(ctx))
+	a := create(ctx, t, r, "moves", load.Options{
+		Clients: 8, EntitiesEach: 12, BigClients: 1, BigWritesMax: 4, Long: 1, Seed: 1, Pause: 30 * time.Millisecond,
+	})
 	_, err := r.Admin(rig.Gateway).UpdateAccount(ctx, a.name, wire.UpdateAccount{Redundancy: string(catalog.RAGRS)})
 	require.NoError(t, err)
 	a.comesTo(ctx, catalog.RAGRS)
@@ -67,8 +70,9 @@ func TestR19PlannedFailoversUnderLoad(t *testing.T) {
 	a.requireOneEpoch(ctx, now.Epoch)
 	acked, _ := a.Oracle.Acks()
 	samples, reads := sampled.Counts()
-	t.Logf("%d writes acknowledged, %d answered 503; %d samples of Last Sync Time, %d reads at the secondary; epoch %s; failovers took %v",
-		acked, len(a.failed), samples, reads, now.Epoch, took)
+	require.Positive(t, a.Done()[load.Copies], "no copies")
+	t.Logf("%d writes acknowledged, %d answered 503; %v; %d samples of Last Sync Time, %d reads at the secondary; epoch %s; failovers took %v",
+		acked, len(a.failed), a.Done(), samples, reads, now.Epoch, took)
 	summary(t, "%d planned failovers under load: writes stood for %s (p99 allowed: %v); took %s; nothing of a former epoch is left",
 		*failovers, percentiles(paused), *pauseMax, percentiles(took))
 	if *pauseMax > 0 {
