@@ -134,7 +134,9 @@ func (p *appender) append(ctx context.Context, b *logBlob, size int, position in
 			}
 			pause(ctx, backoff)
 			continue
-		case a.Status != http.StatusCreated || doomed:
+		case a.Status == http.StatusCreated && doomed:
+			return false, fmt.Errorf("%w: %d of %s, appended though no log ends at %d", oracle.ErrMoved, n, b.name, position)
+		case a.Status != http.StatusCreated:
 			return false, fmt.Errorf("%w: append of %d to %s at %d: %v", ErrContradiction, n, b.name, position, a)
 		}
 		return true, p.appended(b, n, a)

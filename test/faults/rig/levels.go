@@ -9,8 +9,8 @@ import (
 	wire "antipode/client/admin"
 )
 
-// Finalize raises both locations to the highest feature level, without which they make no leases, snapshots and append
-// blobs.
+// Finalize raises both locations to the highest feature level, without which they make no leases, snapshots, append
+// blobs and copies in steps.
 func (r *Rig) Finalize(ctx context.Context) error {
 	for {
 		_, err := r.opts.Admin().Finalize(ctx, wire.Finalize{})
