@@ -17,8 +17,8 @@ type stagedCopy struct {
 	at geo.Timestamp
 }
 
-// run copies blob "s" onto "a". It ends as by a crash behind so many steps, and otherwise with the commit. It returns how many
-// steps were committed, and whether the last change has left rows to be dropped.
+// run copies blob "s" onto "a". It ends as by a crash behind so many steps, and otherwise with the commit. It returns
+// how many steps were committed, and whether the last change has left rows to be dropped.
 func (s *stagedCopy) run(t *testing.T, id byte, crash int) (steps int, left bool) {
 	t.Helper()
 	b, w := blobAt(t, s.r, "s"), &CopyBlob{Command: Command{Name: testName("a")}}
@@ -49,8 +49,8 @@ func (s *stagedCopy) run(t *testing.T, id byte, crash int) (steps int, left bool
 	return steps, left || w.Left
 }
 
-// A crash between any two steps of a copy leaves the blob as it was, or none, and shows nothing of the copy. A copy of that name
-// succeeds then, and drops the rows that were staged before the crash.
+// A crash between any two steps of a copy leaves the blob as it was, or none, and shows nothing of the copy. A copy
+// of that name succeeds then, and drops the rows that were staged before the crash.
 func TestCopyAfterCrash(t *testing.T) {
 	source := &scanned{state: state{}}
 	list := named(Latest)
@@ -100,7 +100,8 @@ func TestCopyAfterCrash(t *testing.T) {
 				require.True(t, left)
 				sweep(t, s.r, 600, blocks*deadWork)
 				require.True(t, whole == text(t, s.r), "the copy differs from its source")
-				require.Equal(t, len(unbroken.r.state), len(s.r.state), "rows that were staged before the crash stay") //nolint:testifylint // Len prints all rows.
+				want, got := len(unbroken.r.state), len(s.r.state)
+				require.Equal(t, want, got, "rows that were staged before the crash stay")
 			})
 		}
 	}

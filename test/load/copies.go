@@ -32,8 +32,8 @@ const (
 // errNoCopy means that a copy was answered without its id or its status.
 var errNoCopy = fmt.Errorf("%w: copy without an id, or not done", ErrContradiction)
 
-// longList is the list of a client whose rows are too long to be copied by one change. It goes on to another name once a write
-// of that has no answer.
+// longList is the list of a client whose rows are too long to be copied by one change. It goes on to another name
+// once a write of that has no answer.
 type longList struct {
 	client int
 	inUse  atomic.Int32
@@ -138,7 +138,8 @@ func (p *copier) copy(ctx context.Context, name, source string) error {
 func (p *copier) put(ctx context.Context, name string) error {
 	w := p.copies.Put(name)
 	s := oracle.State{Present: true, Last: w.Number, Base: w.Number}
-	a, err := p.Primary.PutBlobWith(ctx, copyContainer, name, putBytes(name, w.Number), rest.BlobWrite{Metadata: blobMetadata(s)})
+	with := rest.BlobWrite{Metadata: blobMetadata(s)}
+	a, err := p.Primary.PutBlobWith(ctx, copyContainer, name, putBytes(name, w.Number), with)
 	_, err = p.overwritten(w, name, a, err)
 	return err
 }
@@ -159,7 +160,8 @@ func (p *copier) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// overwritten takes the answer to a write of a name. done is false for one that did not happen, or whose outcome is unknown.
+// overwritten takes the answer to a write of a name. done is false for one that did not happen, or whose outcome is
+// unknown.
 func (p *copier) overwritten(w *oracle.Overwrite, name string, a rest.Answer, err error) (done bool, _ error) {
 	switch {
 	case err != nil && rest.NeverSent(err), isBusy(a, err):
@@ -228,10 +230,14 @@ func (l *Load) resolveCopies(ctx context.Context) error {
 
 // finalCopies reads all names at the secondary, which has everything.
 func (l *Load) finalCopies(ctx context.Context) error {
-	return l.forCopies(ctx, l.Secondary, func(name string, _ oracle.Since, f oracle.Found) error { return l.copies.Final(name, f) })
+	return l.forCopies(ctx, l.Secondary, func(name string, _ oracle.Since, f oracle.Found) error {
+		return l.copies.Final(name, f)
+	})
 }
 
-func (l *Load) forCopies(ctx context.Context, c *rest.Client, check func(string, oracle.Since, oracle.Found) error) error {
+func (l *Load) forCopies(
+	ctx context.Context, c *rest.Client, check func(name string, s oracle.Since, f oracle.Found) error,
+) error {
 	var errs []error
 	for _, name := range l.copies.Names() {
 		errs = append(errs, answered(ctx, func() error {

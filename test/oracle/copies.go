@@ -9,8 +9,8 @@ import (
 
 // Found is the destination of copies as a reader finds it.
 type Found struct {
-	// Read has the tag of the destination. Its state is that of the source when it was copied; of a name that was put, that of
-	// the put.
+	// Read has the tag of the destination. Its state is that of the source when it was copied; of a name that was put,
+	// that of the put.
 	Read
 	// Source is the key that it was copied from, and ID names the copy; both are "" for a name that was put.
 	Source, ID string
@@ -49,11 +49,12 @@ type destination struct {
 	resolved Found
 }
 
-// Copies checks the reads of names that keys of an oracle are copied to. Several clients may write a name at the same time: the
-// commit times, which answers and reads give, order their writes. Methods may be called concurrently.
+// Copies checks the reads of names that keys of an oracle are copied to. Several clients may write a name at the same
+// time: the commit times, which answers and reads give, order their writes. Methods may be called concurrently.
 //
-// Invariant: a read is found good only if some outcome of the unanswered writes, together with every acknowledged one, explains
-// it: it shows the newest of them, and of a copy one version of its source that was the newest between request and answer.
+// Invariant: a read is found good only if some outcome of the unanswered writes, together with every acknowledged
+// one, explains it: it shows the newest of them, and of a copy one version of its source that was the newest between
+// request and answer.
 type Copies struct {
 	oracle *Oracle
 	mu     sync.Mutex
@@ -105,7 +106,9 @@ func (c *Copies) Put(name string) *Overwrite {
 
 // Delete begins the deletion of a name.
 func (c *Copies) Delete(name string) *Overwrite {
-	return c.begin(name, func(d *destination) *overwrite { return &overwrite{deletes: true, before: d.newest(Now, d.events)} })
+	return c.begin(name, func(d *destination) *overwrite {
+		return &overwrite{deletes: true, before: d.newest(Now, d.events)}
+	})
 }
 
 func (c *Copies) begin(name string, write func(*destination) *overwrite) *Overwrite {
@@ -166,7 +169,8 @@ func (o *Overwrite) NotThere() error {
 	return nil
 }
 
-// newest is the greatest commit time up to a sync time among the writes that were acknowledged by an event. The caller holds mu.
+// newest is the greatest commit time up to a sync time among the writes that were acknowledged by an event. The
+// caller holds mu.
 func (d *destination) newest(sync geo.Timestamp, event int) (at geo.Timestamp) {
 	for _, w := range d.writes {
 		if w.stands(sync, event) {
@@ -176,7 +180,8 @@ func (d *destination) newest(sync geo.Timestamp, event int) (at geo.Timestamp) {
 	return at
 }
 
-// stands reports whether a write with content was acknowledged by an event, and is where everything up to a sync time is.
+// stands reports whether a write with content was acknowledged by an event, and is where everything up to a sync time
+// is.
 func (w *overwrite) stands(sync geo.Timestamp, event int) bool {
 	return w.fate == applied && !w.deletes && w.ended <= event && w.at <= sync
 }
@@ -256,8 +261,8 @@ func (d *destination) answered(f Found) *overwrite {
 	return nil
 }
 
-// absent checks a read that found nothing: a deletion that was not answered before the writes that must be there has to explain it.
-// The caller holds mu.
+// absent checks a read that found nothing: a deletion that was not answered before the writes that must be there has
+// to explain it. The caller holds mu.
 func (d *destination) absent(name string, s Since) error {
 	if s.Newest == 0 {
 		return nil
@@ -303,12 +308,14 @@ func (c *Copies) explained(name string, s Since, f Found) error {
 	}
 	d.unnamed[f.ETag] = true
 	if len(d.unnamed) > open {
-		return fmt.Errorf("%w: %s: found %v, and %d writes without an answer, of %d", ErrInvented, name, f, len(d.unnamed), open)
+		return fmt.Errorf("%w: %s: found %v, %d writes that were not answered, of %d",
+			ErrInvented, name, f, len(d.unnamed), open)
 	}
 	return why
 }
 
-// explains requires that a write leaves what was found: of a copy a version that its source had meanwhile. The caller holds mu.
+// explains requires that a write leaves what was found: of a copy a version that its source had meanwhile. The caller
+// holds mu.
 func (c *Copies) explains(name string, w *overwrite, f Found) error {
 	ceiling := w.ceiling
 	if w.source != "" && w.fate != applied {

@@ -8,8 +8,8 @@ import (
 	"antipode/geo"
 )
 
-// copying plays a key that was written once before it is copied onto a name, a second time meanwhile, and a third time after. The
-// copy was answered at time 15, and replaced something that was put at 12.
+// copying plays a key that was written once before it is copied onto a name, a second time meanwhile, and a third
+// time after. The copy was answered at time 15, and replaced something that was put at 12.
 func copying(t *testing.T) (*Oracle, *Copies) {
 	t.Helper()
 	o := New()
@@ -37,7 +37,8 @@ func put() Found {
 	return Found{Read: Read{State: State{Present: true, Last: 1, Base: 1}, ETag: "t12", At: 12}}
 }
 
-// A copy shows one version that its source had between request and answer, and the same each time, until its name is written again.
+// A copy shows one version that its source had between request and answer, and the same each time, until its name is
+// written again.
 func TestCopyContent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reads []Found

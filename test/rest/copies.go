@@ -19,7 +19,7 @@ func (c *Client) CopyBlob(ctx context.Context, container, name, source string, s
 	return c.Do(ctx, geo.Blob, Request{Method: http.MethodPut, Path: "/" + container + "/" + name, Header: h})
 }
 
-// Copied returns which copy a blob came by, and its source as container and name, which are "" for a blob that is no copy.
+// Copied returns which copy a blob came by, and its source as container and name. Both are "" for a blob that is no copy.
 func (c *Client) Copied(a Answer) (id, source string) {
 	source = a.Header.Get(headerCopySource)
 	// Both endpoints show the URL that was sent to the primary's.
