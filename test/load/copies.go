@@ -45,10 +45,11 @@ func (l *longList) key() string {
 
 // chooseLong draws whether the client writes its long list next: while it is not there, and seldom otherwise.
 func (c *client) chooseLong() (key string, ok bool) {
-	if c.id >= len(c.long) {
+	i := c.opts.Clients - 1 - c.id // From the last on: the first have blobs of which snapshots are taken.
+	if i >= len(c.long) {
 		return "", false
 	}
-	l := c.long[c.id]
+	l := c.long[i]
 	s, _, known := c.Oracle.Current(l.key())
 	if !known {
 		l.inUse.Add(1)

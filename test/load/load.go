@@ -207,7 +207,7 @@ func New(primary, secondary *rest.Client, opts Options) *Load {
 		l.beside = append(l.beside, &taker{Load: l, of: l.taken[i], rng: next()})
 	}
 	for i := range l.opts.Long {
-		l.long = append(l.long, &longList{client: i})
+		l.long = append(l.long, &longList{client: l.opts.Clients - 1 - i})
 		for range copiers {
 			l.beside = append(l.beside, &copier{Load: l, rng: next()})
 		}
