@@ -23,12 +23,12 @@ import (
 	"antipode/metrics"
 	"antipode/replication/link"
 	"antipode/replication/pair"
-	"antipode/server/admin"
 	"antipode/server/epochs"
 	"antipode/server/listen"
 	"antipode/server/location"
 	"antipode/server/nameserver"
 	"antipode/server/notices"
+	"antipode/server/operator"
 	"antipode/server/support"
 	"antipode/services"
 	"antipode/stamp/membership"
@@ -124,7 +124,7 @@ type Cluster struct {
 	// servers start and stop the locations. set has the locations in the order of order.
 	servers map[geo.Location]*location.Server
 	set     location.Set
-	admin   *admin.Backend
+	admin   *operator.Backend
 }
 
 // order is the order in which locations are listed and started.
@@ -244,17 +244,17 @@ func (c *Cluster) addLocation(name geo.Location, l *location.Location) {
 }
 
 // backend is what stands behind the admin ports.
-func (c *Cluster) backend() *admin.Backend {
+func (c *Cluster) backend() *operator.Backend {
 	began := c.clock.Mono()
-	o := admin.Options{Clock: c.clock, Endpoints: c.gateway.Of, Development: true, NotReady: c.belowLevel}
+	o := operator.Options{Clock: c.clock, Endpoints: c.gateway.Of, Development: true, NotReady: c.belowLevel}
 	o.Support = support.Source{Name: "antipode dev", Gatherer: c.registry}.Gather
 	for _, l := range c.set {
-		o.Locations = append(o.Locations, &admin.Local{
+		o.Locations = append(o.Locations, &operator.Local{
 			Location: l, Server: c.servers[l.Location()], Clock: c.clock, Alarms: c.meters.Alarms, Gather: o.Support,
 			Process: func(n *wire.Node) { n.Version, n.UptimeSeconds = c.o.Version, (c.clock.Mono() - began).Seconds() },
 		})
 	}
-	return admin.New(o)
+	return operator.New(o)
 }
 
 // server builds the front end of a location, or the gateway if name is empty.

@@ -21,10 +21,10 @@ import (
 	"antipode/internal/clock"
 	"antipode/internal/identity"
 	"antipode/metrics"
-	serveradmin "antipode/server/admin"
 	"antipode/server/config"
 	"antipode/server/epochs"
 	"antipode/server/listen"
+	"antipode/server/operator"
 	"antipode/server/support"
 )
 
@@ -101,13 +101,13 @@ func Open(o Options) (_ *Gateway, err error) {
 
 // backend builds the backend of the admin port: all locations, through the admin ports of their
 // nodes.
-func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
-	o := serveradmin.Options{Clock: g.o.Clock, Endpoints: g.o.Config.Listen.Services().Of, Draining: g.draining.Load}
+func (g *Gateway) backend(token admin.TokenFile) (*operator.Backend, error) {
+	o := operator.Options{Clock: g.o.Clock, Endpoints: g.o.Config.Listen.Services().Of, Draining: g.draining.Load}
 	o.Support = support.Source{Name: "gateway", Config: g.o.Config, Gatherer: g.registry}.Gather
 	for _, l := range g.o.Config.Locations {
-		r := &serveradmin.Remote{Location: l.Name, Logger: g.o.Logger}
+		r := &operator.Remote{Location: l.Name, Logger: g.o.Logger}
 		for _, n := range l.Nodes {
-			member := serveradmin.Node{ID: n.ID}
+			member := operator.Node{ID: n.ID}
 			if n.Admin != "" {
 				var err error
 				if member.Admin, err = wire.New("http://"+n.Admin, g.http); err != nil {
@@ -119,7 +119,7 @@ func (g *Gateway) backend(token admin.TokenFile) (*serveradmin.Backend, error) {
 		}
 		o.Locations = append(o.Locations, r)
 	}
-	return serveradmin.New(o), nil
+	return operator.New(o), nil
 }
 
 // follow begins to ask the admin ports of the nodes for the epochs of accounts. Of a location whose nodes have none in the

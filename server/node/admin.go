@@ -6,13 +6,13 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/server/admin"
+	"antipode/server/operator"
 )
 
 // backend is what stands behind the node's admin port: the whole location, as its processes
 // report it.
-func (n *Node) backend() *admin.Backend {
-	return admin.New(admin.Options{Clock: n.o.Clock, Locations: []admin.Location{n.members}, Endpoints: n.endpoint, Support: n.support})
+func (n *Node) backend() *operator.Backend {
+	return operator.New(operator.Options{Clock: n.o.Clock, Locations: []operator.Location{n.members}, Endpoints: n.endpoint, Support: n.support})
 }
 
 // describe adds what this process knows of itself to its node.
@@ -34,7 +34,7 @@ func (n *Node) endpoint(s geo.Service) string {
 
 func (n *Node) newMembers() *members {
 	m := &members{
-		Location: &admin.Local{
+		Location: &operator.Local{
 			Location: n.location, Server: n.server, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
 			Gather: n.support, Process: n.describe,
 		},

@@ -11,7 +11,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/server/admin"
+	"antipode/server/operator"
 )
 
 // claimPoll is after how long a process looks again whether another one goes on with the same clone.
@@ -101,7 +101,7 @@ func (m *members) checkNoClone(ctx context.Context, name geo.Account) error {
 	switch c, err := m.Clone(ctx, name); {
 	case err == nil:
 		return hasClone(c)
-	case !admin.NoClone(err):
+	case !operator.NoClone(err):
 		return err
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"antipode/api/routing"
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/server/admin"
+	"antipode/server/operator"
 	"antipode/services/storageerr"
 	stampnode "antipode/stamp/node"
 )
@@ -132,10 +132,10 @@ func (m *members) allClonesElsewhere(ctx context.Context) (out []wire.Clone, all
 	return out, all
 }
 
-// Clone implements admin.Location.
+// Clone implements operator.Location.
 func (m *members) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
 	out, err := m.Location.Clone(ctx, name)
-	if !admin.NoClone(err) {
+	if !operator.NoClone(err) {
 		return out, err
 	}
 	for _, c := range m.clonesElsewhere(ctx) {
@@ -146,7 +146,7 @@ func (m *members) Clone(ctx context.Context, name geo.Account) (wire.Clone, erro
 	return out, err
 }
 
-// OpenClone implements admin.Location: in this process, or in one that has everything if this one has not. Of calls at once,
+// OpenClone implements operator.Location: in this process, or in one that has everything if this one has not. Of calls at once,
 // at whichever processes, one opens a clone, and the others are refused: see cloneClaims.
 func (m *members) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
 	if err := m.claimClone(ctx, name); err != nil {
@@ -169,7 +169,7 @@ func (m *members) OpenClone(ctx context.Context, name geo.Account, q wire.OpenCl
 	return out, err
 }
 
-// DropClone implements admin.Location: in whichever processes it is.
+// DropClone implements operator.Location: in whichever processes it is.
 func (m *members) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
 	out, err := m.Location.DropClone(ctx, name)
 	for _, c := range m.clonesElsewhere(ctx) {
@@ -177,7 +177,7 @@ func (m *members) DropClone(ctx context.Context, name geo.Account) (wire.Clone, 
 		if c.Account != name || bad != nil {
 			continue
 		}
-		if dropped, failed := m.cloneAt(ctx, id, cloneOrder{Account: name, Drop: true}); failed == nil && admin.NoClone(err) {
+		if dropped, failed := m.cloneAt(ctx, id, cloneOrder{Account: name, Drop: true}); failed == nil && operator.NoClone(err) {
 			out, err = dropped, nil
 		} else if failed != nil {
 			err = failed

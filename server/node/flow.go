@@ -9,7 +9,7 @@ import (
 	"antipode/server/flow"
 )
 
-// Flow implements admin.Location. Leaders of ranges and the receiver may be in different processes.
+// Flow implements operator.Location. Leaders of ranges and the receiver may be in different processes.
 func (m *members) Flow(ctx context.Context, name geo.Account) (wire.Flow, error) {
 	own, err := m.Location.Flow(ctx, name)
 	if err != nil {

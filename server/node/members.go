@@ -11,8 +11,8 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/server/admin"
 	"antipode/server/location"
+	"antipode/server/operator"
 	"antipode/services/storageerr"
 	stampnode "antipode/stamp/node"
 )
@@ -30,12 +30,12 @@ const (
 // peerWait bounds a read from another process: a paused process never answers.
 const peerWait = 2 * time.Second
 
-// members implements admin.Location for the location of this node. What it shows is what all
+// members implements operator.Location for the location of this node. What it shows is what all
 // processes of the location report. An operation on another node is a call to its process.
 type members struct {
 	// Location is the part of the location that this process runs.
-	admin.Location
-	server admin.Server
+	operator.Location
+	server operator.Server
 	self   geo.NodeID
 	// nodes are all nodes of the location, self included, in order.
 	nodes []geo.NodeID
@@ -151,20 +151,20 @@ func askPeers[T any](ctx context.Context, m *members, method string, question []
 	return out
 }
 
-// Status implements admin.Location. A process that does not answer is shown as unreachable.
-func (m *members) Status(ctx context.Context) (admin.Status, error) {
+// Status implements operator.Location. A process that does not answer is shown as unreachable.
+func (m *members) Status(ctx context.Context) (operator.Status, error) {
 	own, err := m.Location.Status(ctx)
 	if err != nil {
 		return own, err
 	}
-	peers := askPeers(ctx, m, methodView, nil, func(id geo.NodeID, _ error) (s admin.Status) {
+	peers := askPeers(ctx, m, methodView, nil, func(id geo.NodeID, _ error) (s operator.Status) {
 		s.Location.Nodes = []wire.Node{{Name: wire.NodeName(m.Name(), id), State: wire.Unreachable}}
 		return s
 	})
-	return admin.Merge(append([]admin.Status{own}, peers...)), nil
+	return operator.Merge(append([]operator.Status{own}, peers...)), nil
 }
 
-// Events implements admin.Location.
+// Events implements operator.Location.
 func (m *members) Events(ctx context.Context) wire.EventList {
 	out := m.Location.Events(ctx)
 	var mu sync.Mutex // Peers are asked at once.
@@ -181,7 +181,7 @@ func (m *members) Events(ctx context.Context) wire.EventList {
 	return out
 }
 
-// CreateAccount implements admin.Location. The node with the catalog's leader makes the account.
+// CreateAccount implements operator.Location. The node with the catalog's leader makes the account.
 func (m *members) CreateAccount(ctx context.Context, a wire.NewAccount) (wire.Account, error) {
 	switch id, known := m.catalogLeader(); {
 	case !known:
@@ -251,33 +251,33 @@ func (m *members) createAt(ctx context.Context, id geo.NodeID, a wire.NewAccount
 	return err
 }
 
-// StartNode implements admin.Location.
+// StartNode implements operator.Location.
 func (m *members) StartNode(ctx context.Context, id geo.NodeID) error {
 	return m.runAt(ctx, id, operation{Start: true})
 }
 
-// StopNode implements admin.Location.
+// StopNode implements operator.Location.
 func (m *members) StopNode(ctx context.Context, id geo.NodeID) error {
 	return m.runAt(ctx, id, operation{Stop: true})
 }
 
-// Start implements admin.Location.
+// Start implements operator.Location.
 func (m *members) Start(ctx context.Context) error {
 	return m.runAtAll(ctx, operation{Start: true, Lenient: true})
 }
 
-// Stop implements admin.Location.
+// Stop implements operator.Location.
 func (m *members) Stop(ctx context.Context) error {
 	return m.runAtAll(ctx, operation{Stop: true, Lenient: true})
 }
 
-// SetLink implements admin.Location: at this location's end, in all processes that can be
+// SetLink implements operator.Location: at this location's end, in all processes that can be
 // reached.
 func (m *members) SetLink(ctx context.Context, l wire.Link) error {
 	return m.runAtAll(ctx, operation{Link: &l})
 }
 
-// OverrideEpochs implements admin.Location: in all processes that run and can be reached. Without a witness a live process
+// OverrideEpochs implements operator.Location: in all processes that run and can be reached. Without a witness a live process
 // would take it over from another; with one none does, since the other location may have claimed an account meanwhile.
 func (m *members) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
 	own, err := m.Location.OverrideEpochs(ctx) // Twice here, the second time without effect.

@@ -15,8 +15,8 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	"antipode/server/admin"
 	"antipode/server/location"
+	"antipode/server/operator"
 	"antipode/services/storageerr"
 	stampnode "antipode/stamp/node"
 )
@@ -24,7 +24,7 @@ import (
 // process is one process of the location north: what it runs, its server, and its calls to the
 // others.
 type process struct {
-	admin.Location // Calls that a test does not expect panic.
+	operator.Location // Calls that a test does not expect panic.
 
 	id   geo.NodeID
 	all  processes
@@ -128,13 +128,13 @@ func (p *process) SetLink(_ context.Context, l wire.Link) error {
 	return p.fail
 }
 
-func (p *process) Status(context.Context) (admin.Status, error) {
+func (p *process) Status(context.Context) (operator.Status, error) {
 	state := wire.Stopped
 	if (fakeServer{p}).Running() {
 		state = wire.Running
 	}
 	node := wire.Node{Name: wire.NodeName("north", p.id), State: state}
-	return admin.Status{Location: wire.Location{Name: "north", State: state, Nodes: []wire.Node{node}}, Link: p.link}, p.fail
+	return operator.Status{Location: wire.Location{Name: "north", State: state, Nodes: []wire.Node{node}}, Link: p.link}, p.fail
 }
 
 func (p *process) Events(context.Context) wire.EventList {
@@ -155,7 +155,7 @@ func (p *process) Account(_ context.Context, name geo.Account) (wire.Account, er
 	return wire.Account{Name: name, Redundancy: "from the catalog"}, nil
 }
 
-func states(s admin.Status) (out []wire.State) {
+func states(s operator.Status) (out []wire.State) {
 	for _, n := range s.Location.Nodes {
 		out = append(out, n.State)
 	}
@@ -258,7 +258,7 @@ func TestLinkOfAllProcesses(t *testing.T) {
 	require.ErrorContains(t, views[1].SetLink(t.Context(), wire.Link{State: wire.LinkCut}), "node 2: disk on fire")
 }
 
-// OverrideEpochs implements admin.Location.
+// OverrideEpochs implements operator.Location.
 func (p *process) OverrideEpochs(context.Context) (wire.Epochs, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,7 @@ func (n *Node) support() wire.Support {
 	return support.Source{Name: wire.NodeName(n.o.Config.Location, n.id), Config: n.o.Config, Gatherer: n.registry}.Gather()
 }
 
-// Support implements admin.Location: the process of the node answers.
+// Support implements operator.Location: the process of the node answers.
 func (m *members) Support(ctx context.Context, id geo.NodeID) (out wire.Support, err error) {
 	if id == m.self {
 		return m.Location.Support(ctx, id)

@@ -27,7 +27,7 @@ type updateAnswer struct {
 	Updated wire.AccountUpdated `json:"updated"`
 }
 
-// UpdateAccount implements admin.Location. The node with the catalog's leader updates the account.
+// UpdateAccount implements operator.Location. The node with the catalog's leader updates the account.
 func (m *members) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
 	switch id, known := m.catalogLeader(); {
 	case !known:

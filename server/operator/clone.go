@@ -1,0 +1,103 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// OpenClone implements api/admin.Clones. The secondary location makes the clone.
+func (b *Backend) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	a, err := b.Account(ctx, name)
+	if err != nil {
+		return wire.Clone{}, err
+	}
+	at := a.Secondary
+	if at == "" {
+		at = a.Primary // Which refuses.
+	}
+	l, err := b.find(at)
+	if err != nil {
+		return wire.Clone{}, &wire.Error{
+			Status: http.StatusConflict, Code: wire.CodeCloneRefused,
+			Message: "a clone is made at the secondary location of the account, which this port does not reach: ask an admin port of " + string(at) + ", or of the gateway",
+		}
+	}
+	return b.reached(l.OpenClone(ctx, name, q))
+}
+
+// Clone implements api/admin.Clones: at whichever location it is, since the account may have moved.
+func (b *Backend) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	return b.reached(b.anywhere(func(l Location) (wire.Clone, error) { return l.Clone(ctx, name) }))
+}
+
+// DropClone implements api/admin.Clones.
+func (b *Backend) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	return b.anywhere(func(l Location) (wire.Clone, error) { return l.DropClone(ctx, name) })
+}
+
+// anywhere returns the first success of a location. The error of one that may have a clone outweighs that of one that has
+// none.
+func (b *Backend) anywhere(ask func(Location) (wire.Clone, error)) (wire.Clone, error) {
+	var err error
+	for _, a := range each(b, func(l Location) answer[wire.Clone] { return answerOf(ask(l)) }) {
+		if a.err == nil {
+			return a.value, nil
+		}
+		if err == nil || NoClone(err) {
+			err = a.err
+		}
+	}
+	return wire.Clone{}, err
+}
+
+// NoClone reports whether an error is CodeNoClone: the account has no clone.
+func NoClone(err error) bool {
+	var said *wire.Error
+	return errors.As(err, &said) && said.Code == wire.CodeNoClone
+}
+
+// reached adds the endpoints of the process to a clone.
+func (b *Backend) reached(c wire.Clone, err error) (wire.Clone, error) {
+	if err != nil {
+		return c, err
+	}
+	c.Endpoints = nil
+	for _, s := range geo.Services {
+		c.Endpoints = append(c.Endpoints, wire.CloneEndpoint{Service: s.String(), URL: "http://" + b.o.Endpoints(s) + "/" + c.Name})
+	}
+	return c, nil
+}
+
+// OpenClone implements Location.
+func (l *Local) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	return l.Location.OpenClone(ctx, name, q)
+}
+
+// Clone implements Location.
+func (l *Local) Clone(_ context.Context, name geo.Account) (wire.Clone, error) {
+	return l.Location.Clone(name)
+}
+
+// DropClone implements Location.
+func (l *Local) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	return l.Location.DropClone(ctx, name)
+}
+
+// OpenClone implements Location: the first node that can be reached opens it, or has another node do that.
+func (r *Remote) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
+	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Clone, error) { return c.OpenClone(ctx, name, q) })
+}
+
+// Clone implements Location.
+func (r *Remote) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	return read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Clone, error) { return c.Clone(ctx, name) })
+}
+
+// DropClone implements Location.
+func (r *Remote) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
+	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Clone, error) { return c.DropClone(ctx, name) })
+}

@@ -1,0 +1,98 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+)
+
+// unawareWait bounds how long the failover of a location waits for the accounts of both locations: one that is dead does not
+// answer.
+const unawareWait = 2 * time.Second
+
+// unawareLocation is why a location cannot become the primary of all accounts of the other one now: it still takes itself for the
+// primary of some, in an epoch that is over, so that its failover would pass them by without a word. Empty if it is not so, or
+// that is not known, and for a failover that is under way.
+func (b *Backend) unawareLocation(ctx context.Context, l geo.Location) string {
+	at, err := b.find(l)
+	if err != nil || len(b.o.Locations) < 2 {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, unawareWait)
+	defer cancel()
+	if now, err := at.LocationFailover(ctx); err != nil || now.UnderWay() {
+		return ""
+	}
+	own := map[geo.Account]wire.Account{}
+	answers := each(b, func(l Location) []wire.Account {
+		list, _ := l.Accounts(ctx) // Nothing from one that does not answer.
+		return list
+	})
+	for i, list := range answers {
+		for _, a := range list {
+			if b.o.Locations[i].Name() == l {
+				own[a.Name] = a
+			}
+		}
+	}
+	n, first := 0, wire.Account{}
+	for _, list := range answers {
+		for _, a := range list {
+			if behind(l, own[a.Name], a) {
+				if n++; n == 1 {
+					first = a
+				}
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s has not learned yet of failovers to %s (accounts: %d, such as %s in epoch %s), and would pass those accounts by: "+
+		"it can become their primary once it reaches %s, and their copies are whole; antipodectl why %s; "+
+		"other accounts move one by one: antipodectl failover unplanned ACCOUNT",
+		l, first.Primary, n, first.Name, first.Epoch, first.Primary, first.Name)
+}
+
+// LocationFailover implements api/admin.Cluster.
+func (b *Backend) LocationFailover(ctx context.Context, l geo.Location) (wire.LocationFailover, error) {
+	return ask(b, l, func(l Location) (wire.LocationFailover, error) { return l.LocationFailover(ctx) })
+}
+
+// FailLocationOver implements api/admin.Cluster.
+func (b *Backend) FailLocationOver(ctx context.Context, l geo.Location, f wire.Failover) (wire.LocationFailover, error) {
+	if f.Type == wire.FailoverUnplanned {
+		if why := b.unawareLocation(ctx, l); why != "" {
+			return wire.LocationFailover{}, &wire.Error{Status: http.StatusConflict, Code: wire.CodeUnaware, Message: why}
+		}
+	}
+	return ask(b, l, func(l Location) (wire.LocationFailover, error) { return l.FailLocationOver(ctx, f) })
+}
+
+// LocationFailover implements Location.
+func (l *Local) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
+	return l.Location.LocationFailover(ctx)
+}
+
+// FailLocationOver implements Location.
+func (l *Local) FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error) {
+	return l.Location.FailLocationOver(ctx, f)
+}
+
+// LocationFailover implements Location.
+func (r *Remote) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
+	return read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.LocationFailover, error) {
+		return c.LocationFailover(ctx, r.Location)
+	})
+}
+
+// FailLocationOver implements Location.
+func (r *Remote) FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error) {
+	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.LocationFailover, error) {
+		return c.FailLocationOver(ctx, r.Location, f)
+	})
+}

@@ -1,0 +1,137 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	wire "antipode/client/admin"
+	"antipode/geo"
+	"antipode/services/catalog"
+	"antipode/services/storageerr"
+)
+
+// Reservations implements api/admin.Cluster.
+func (b *Backend) Reservations(ctx context.Context) (wire.Reservations, error) {
+	var out wire.Reservations
+	var errs []error
+	for i, a := range each(b, func(l Location) answer[[]wire.Reservation] { return answerOf(l.Reservations(ctx)) }) {
+		if a.err != nil {
+			errs = append(errs, a.err)
+			out.SilentLocations = append(out.SilentLocations, b.o.Locations[i].Name())
+			continue
+		}
+		out.Reservations = append(out.Reservations, a.value...)
+	}
+	if len(errs) == len(b.o.Locations) {
+		return wire.Reservations{}, errors.Join(errs...)
+	}
+	for i := range out.Reservations {
+		out.Reservations[i].Waits = b.waits(ctx, out.Reservations[i], out)
+	}
+	return out, nil
+}
+
+// waits says what a creation waits for, as seen from one of its records.
+func (b *Backend) waits(ctx context.Context, r wire.Reservation, all wire.Reservations) string {
+	i := slices.IndexFunc(all.Reservations, func(o wire.Reservation) bool { return o.Name == r.Name && o.Location != r.Location })
+	again := fmt.Sprintf("antipodectl account create %s --location %s continues it", r.Name, r.Primary)
+	switch {
+	case len(all.SilentLocations) > 0:
+		return fmt.Sprintf("location %s does not answer", all.SilentLocations[0])
+	case i < 0 && b.complete(ctx, r.Name):
+		return "the account is complete elsewhere: its record is on the way"
+	case i < 0 && r.Kind == wire.KindCreation:
+		return "the reservation at the other location: " + again
+	case i < 0:
+		return "nothing: the creation at " + string(r.Primary) + " is gone"
+	case all.Reservations[i].Epoch != r.Epoch:
+		return fmt.Sprintf("a decision: %s holds another creation; the next creation takes the name", all.Reservations[i].Location)
+	default:
+		return "its completion at " + string(r.Primary) + ": " + again
+	}
+}
+
+// complete reports whether a location knows the account.
+func (b *Backend) complete(ctx context.Context, name geo.Account) bool {
+	return slices.Contains(each(b, func(l Location) bool {
+		_, err := l.Account(ctx, name)
+		return err == nil
+	}), true)
+}
+
+// FreeReservation implements api/admin.Cluster. The creation is freed first: then it never
+// completes. An account that is complete at any location is refused.
+func (b *Backend) FreeReservation(ctx context.Context, name geo.Account, only geo.Location) (wire.Reservations, error) {
+	if b.complete(ctx, name) {
+		return wire.Reservations{}, storageerr.AccountAlreadyExists.Saying(fmt.Sprintf(
+			"account %s is complete: only a name whose creation has not ended can be freed", name))
+	}
+	all, err := b.Reservations(ctx)
+	if err != nil {
+		return wire.Reservations{}, err
+	}
+	out := wire.Reservations{SilentLocations: all.SilentLocations}
+	for _, kind := range []string{wire.KindCreation, wire.KindReservation} {
+		for _, r := range all.Reservations {
+			if r.Name != name || r.Kind != kind || only != "" && r.Location != only {
+				continue
+			}
+			freed := false
+			err := b.at(r.Location, func(l Location) (err error) {
+				freed, err = l.FreeReservation(ctx, name)
+				return err
+			})
+			if err != nil {
+				return out, err
+			}
+			if freed {
+				out.Reservations = append(out.Reservations, r)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Reservations implements Location.
+func (l *Local) Reservations(ctx context.Context) ([]wire.Reservation, error) {
+	list, err := l.Location.Incomplete(ctx)
+	out := make([]wire.Reservation, 0, len(list))
+	for _, a := range list {
+		out = append(out, l.reservation(a))
+	}
+	return out, err
+}
+
+func (l *Local) reservation(a *catalog.Account) wire.Reservation {
+	out := wire.Reservation{
+		Name: a.Name, Location: l.Location.Location(), Kind: wire.KindCreation, Primary: a.Primary, Epoch: wire.EpochOf(a.GeoEpoch()),
+		Created: wire.Time{Time: a.Created.Time()}, Since: wire.Time{Time: a.Created.Time()},
+	}
+	if a.Reserved != 0 {
+		out.Kind, out.Since = wire.KindReservation, wire.Time{Time: a.Reserved.Time()}
+	}
+	out.AgeSeconds = max(0, l.Clock.Now().Sub(out.Since.Time).Seconds())
+	return out
+}
+
+// FreeReservation implements Location.
+func (l *Local) FreeReservation(ctx context.Context, name geo.Account) (freed bool, err error) {
+	a, err := l.Location.Free(ctx, name)
+	return a != nil, err
+}
+
+// Reservations implements Location.
+func (r *Remote) Reservations(ctx context.Context) ([]wire.Reservation, error) {
+	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Reservations, error) { return c.Reservations(ctx) })
+	return list.Reservations, err
+}
+
+// FreeReservation implements Location.
+func (r *Remote) FreeReservation(ctx context.Context, name geo.Account) (freed bool, err error) {
+	out, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Reservations, error) {
+		return c.FreeReservation(ctx, name)
+	})
+	return len(out.Reservations) > 0, err
+}
