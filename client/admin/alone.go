@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -41,5 +39,5 @@ type CopyAlone struct {
 
 // CopyAlone counts what only the copy of an account at a location has. It changes nothing, and takes up to half a minute.
 func (c *Client) CopyAlone(ctx context.Context, l geo.Location, q AloneQuery) (CopyAlone, error) {
-	return fetch[CopyAlone](ctx, c, http.MethodPost, "/v1/locations/"+url.PathEscape(string(l))+"/copies/alone", q)
+	return CallCopyAlone.Do(ctx, c, At{Location: l}, q)
 }

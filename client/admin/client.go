@@ -98,12 +98,12 @@ func (c *Client) URL() string { return c.base }
 
 // StatusJSON returns the status document as the server wrote it, byte for byte.
 func (c *Client) StatusJSON(ctx context.Context) ([]byte, error) {
-	return c.call(ctx, http.MethodGet, "/v1/status", nil)
+	return c.call(ctx, CallStatus.Method, CallStatus.Path, nil)
 }
 
 // Status returns the status document.
 func (c *Client) Status(ctx context.Context) (Status, error) {
-	return fetch[Status](ctx, c, http.MethodGet, "/v1/status", nil)
+	return CallStatus.Do(ctx, c, At{}, None{})
 }
 
 // Alive returns nil if the process behind the port answers, whatever it serves.
@@ -128,64 +128,64 @@ func (c *Client) Readiness(ctx context.Context) (Readiness, error) {
 
 // Accounts returns all accounts the port knows.
 func (c *Client) Accounts(ctx context.Context) ([]AccountInfo, error) {
-	l, err := fetch[AccountList](ctx, c, http.MethodGet, "/v1/accounts", nil)
+	l, err := CallAccounts.Do(ctx, c, At{}, None{})
 	return l.Accounts, err
 }
 
 // Account returns one account.
 func (c *Client) Account(ctx context.Context, name geo.Account) (AccountInfo, error) {
-	return fetch[AccountInfo](ctx, c, http.MethodGet, accountPath(name), nil)
+	return CallAccount.Do(ctx, c, At{Account: name}, None{})
 }
 
 // Keys returns an account's keys.
 func (c *Client) Keys(ctx context.Context, name geo.Account) (Keys, error) {
-	return fetch[Keys](ctx, c, http.MethodGet, accountPath(name)+"/keys", nil)
+	return CallKeys.Do(ctx, c, At{Account: name}, None{})
 }
 
 // CreateAccount makes an account and returns when both locations serve it.
 func (c *Client) CreateAccount(ctx context.Context, a NewAccount) (AccountInfo, error) {
-	return fetch[AccountInfo](ctx, c, http.MethodPost, "/v1/accounts", a)
+	return CallCreateAccount.Do(ctx, c, At{}, a)
 }
 
 // UpdateAccount changes the redundancy of an account.
 func (c *Client) UpdateAccount(ctx context.Context, name geo.Account, u UpdateAccount) (AccountUpdated, error) {
-	return fetch[AccountUpdated](ctx, c, http.MethodPost, accountPath(name)+"/update", u)
+	return CallUpdateAccount.Do(ctx, c, At{Account: name}, u)
 }
 
 // StartNode starts a stopped or failed node.
 func (c *Client) StartNode(ctx context.Context, node string) (Changed, error) {
-	return fetch[Changed](ctx, c, http.MethodPost, "/v1/nodes/"+url.PathEscape(node)+"/start", nil)
+	return CallStartNode.Do(ctx, c, At{Node: node}, None{})
 }
 
 // StopNode stops a node.
 func (c *Client) StopNode(ctx context.Context, node string) (Changed, error) {
-	return fetch[Changed](ctx, c, http.MethodPost, "/v1/nodes/"+url.PathEscape(node)+"/stop", nil)
+	return CallStopNode.Do(ctx, c, At{Node: node}, None{})
 }
 
 // StartLocation starts all of a location's nodes and its front end.
 func (c *Client) StartLocation(ctx context.Context, l geo.Location) (Changed, error) {
-	return fetch[Changed](ctx, c, http.MethodPost, "/v1/locations/"+url.PathEscape(string(l))+"/start", nil)
+	return CallStartLocation.Do(ctx, c, At{Location: l}, None{})
 }
 
 // StopLocation stops a location, its front end included.
 func (c *Client) StopLocation(ctx context.Context, l geo.Location) (Changed, error) {
-	return fetch[Changed](ctx, c, http.MethodPost, "/v1/locations/"+url.PathEscape(string(l))+"/stop", nil)
+	return CallStopLocation.Do(ctx, c, At{Location: l}, None{})
 }
 
 // CutLink stops everything that passes between the locations.
 func (c *Client) CutLink(ctx context.Context) (Link, error) {
-	return fetch[Link](ctx, c, http.MethodPost, "/v1/link/cut", nil)
+	return CallCutLink.Do(ctx, c, At{}, None{})
 }
 
 // HealLink ends a cut or a delay.
 func (c *Client) HealLink(ctx context.Context) (Link, error) {
-	return fetch[Link](ctx, c, http.MethodPost, "/v1/link/heal", nil)
+	return CallHealLink.Do(ctx, c, At{}, None{})
 }
 
 // DelayLink holds back everything that passes between the locations by d; it ends
 // a cut.
 func (c *Client) DelayLink(ctx context.Context, d time.Duration) (Link, error) {
-	return fetch[Link](ctx, c, http.MethodPost, "/v1/link/delay", Delay{Seconds: d.Seconds()})
+	return CallDelayLink.Do(ctx, c, At{}, Delay{Seconds: d.Seconds()})
 }
 
 // fetch calls and decodes the answer.

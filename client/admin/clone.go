@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"antipode/geo"
@@ -67,19 +66,15 @@ type CloneEndpoint struct {
 
 // OpenClone opens a clone of an account at its secondary location.
 func (c *Client) OpenClone(ctx context.Context, name geo.Account, q OpenClone) (Clone, error) {
-	return fetch[Clone](ctx, c, http.MethodPost, clonePath(name), q)
+	return CallOpenClone.Do(ctx, c, At{Account: name}, q)
 }
 
 // Clone returns the open clone of an account.
 func (c *Client) Clone(ctx context.Context, name geo.Account) (Clone, error) {
-	return fetch[Clone](ctx, c, http.MethodGet, clonePath(name), nil)
+	return CallClone.Do(ctx, c, At{Account: name}, None{})
 }
 
 // DropClone ends the clone of an account and deletes it.
 func (c *Client) DropClone(ctx context.Context, name geo.Account) (Clone, error) {
-	return fetch[Clone](ctx, c, http.MethodPost, clonePath(name)+"/drop", nil)
-}
-
-func clonePath(name geo.Account) string {
-	return accountPath(name) + "/clone"
+	return CallDropClone.Do(ctx, c, At{Account: name}, None{})
 }

@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -49,6 +46,5 @@ type RefusedEpoch struct {
 // OverrideEpochs has a location take writes of accounts that have a copy although the other location does not answer. The
 // caller knows that none of them was promoted there: otherwise both locations take writes, and one side's are lost.
 func (c *Client) OverrideEpochs(ctx context.Context, l geo.Location) (Epochs, error) {
-	path := fmt.Sprintf("/v1/locations/%s/epochs/override", url.PathEscape(string(l)))
-	return fetch[Epochs](ctx, c, http.MethodPost, path, nil)
+	return CallOverrideEpochs.Do(ctx, c, At{Location: l}, None{})
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
 
 	"antipode/geo"
 )
@@ -38,5 +37,5 @@ type Event struct {
 
 // Events returns the event log, newest first.
 func (c *Client) Events(ctx context.Context) (EventList, error) {
-	return fetch[EventList](ctx, c, http.MethodGet, "/v1/events", nil)
+	return CallEvents.Do(ctx, c, At{}, None{})
 }

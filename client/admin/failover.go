@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -156,16 +153,12 @@ const CodeUnaware = "FailoverNotKnown"
 
 // LocationFailover returns the failover of a location that is under way at l, or was last.
 func (c *Client) LocationFailover(ctx context.Context, l geo.Location) (LocationFailover, error) {
-	return fetch[LocationFailover](ctx, c, http.MethodGet, locationPath(l), nil)
+	return CallLocationFailover.Do(ctx, c, At{Location: l}, None{})
 }
 
 // FailLocationOver begins or ends a failover of all accounts: FailoverPlanned of those whose primary is l, FailoverUnplanned of
 // those whose secondary is l, without asking their primary; FailoverEnd ends the one that is under way at l. The answer to a dry
 // run has no Phase: Waiting accounts would move, but for those that are Refused.
 func (c *Client) FailLocationOver(ctx context.Context, l geo.Location, f Failover) (LocationFailover, error) {
-	return fetch[LocationFailover](ctx, c, http.MethodPost, locationPath(l), f)
-}
-
-func locationPath(l geo.Location) string {
-	return fmt.Sprintf("/v1/locations/%s/failover", url.PathEscape(string(l)))
+	return CallFailLocationOver.Do(ctx, c, At{Location: l}, f)
 }

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -153,9 +151,5 @@ type SilentLocation struct {
 
 // Flows returns what the locations know of the streams of an account.
 func (c *Client) Flows(ctx context.Context, account geo.Account) (Flows, error) {
-	return fetch[Flows](ctx, c, http.MethodGet, accountPath(account)+"/flow", nil)
-}
-
-func accountPath(account geo.Account) string {
-	return "/v1/accounts/" + url.PathEscape(string(account))
+	return CallFlows.Do(ctx, c, At{Account: account}, None{})
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
 
 	"antipode/geo"
 )
@@ -54,5 +53,5 @@ type Forks struct {
 
 // Forks lists the streams that may not go on.
 func (c *Client) Forks(ctx context.Context) (Forks, error) {
-	return fetch[Forks](ctx, c, http.MethodGet, "/v1/forks", nil)
+	return CallForks.Do(ctx, c, At{}, None{})
 }

@@ -3,9 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -83,18 +80,14 @@ type FoundDropped struct {
 // CodeNoFound: there is no such row in the lost-and-found, or no such chunk of it.
 const CodeNoFound = "FoundRowNotFound"
 
-func foundPath(l geo.Location, what string) string {
-	return fmt.Sprintf("/v1/locations/%s/found/%s", url.PathEscape(string(l)), what)
-}
-
 // Found returns a page of the lost-and-found of a location.
 func (c *Client) Found(ctx context.Context, l geo.Location, q FoundQuery) (Found, error) {
-	return fetch[Found](ctx, c, http.MethodPost, foundPath(l, "list"), q)
+	return CallFound.Do(ctx, c, At{Location: l}, q)
 }
 
 // FoundPayload returns a chunk of payload of a row of the lost-and-found.
 func (c *Client) FoundPayload(ctx context.Context, l geo.Location, q FoundChunk) (FoundPayload, error) {
-	return fetch[FoundPayload](ctx, c, http.MethodPost, foundPath(l, "payload"), q)
+	return CallFoundPayload.Do(ctx, c, At{Location: l}, q)
 }
 
 // dropBytesMax bounds the keys of one request: an admin port takes a body of 64 KiB.
@@ -109,7 +102,7 @@ func (c *Client) DropFound(ctx context.Context, l geo.Location, q DropFound) (ou
 			size += len(left[n]) + len(`"",`)
 			n++
 		}
-		d, err := fetch[FoundDropped](ctx, c, http.MethodPost, foundPath(l, "drop"), DropFound{Keys: left[:n]})
+		d, err := CallDropFound.Do(ctx, c, At{Location: l}, DropFound{Keys: left[:n]})
 		if err != nil {
 			return out, err
 		}

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
 
 	"antipode/geo"
 )
@@ -110,5 +109,5 @@ func (l Lag) status() (worst ReplicationStatus, least Time) {
 
 // GeoReplication returns what the management API of the public service shows of an account's geo-replication.
 func (c *Client) GeoReplication(ctx context.Context, name geo.Account) (GeoReplication, error) {
-	return fetch[GeoReplication](ctx, c, http.MethodGet, accountPath(name)+"/geo", nil)
+	return CallGeoReplication.Do(ctx, c, At{Account: name}, None{})
 }

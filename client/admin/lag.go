@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -74,24 +72,13 @@ type StreamLag struct {
 // LagQuery selects a part of a Lag. The zero value is all of it.
 type LagQuery struct {
 	// Service selects one service, with the catalog's streams.
-	Service string
+	Service string `json:"service,omitempty"`
 	// Partition selects the one lane that holds it: container/blob, or table/PartitionKey. Service is
 	// needed then.
-	Partition string
+	Partition string `json:"partition,omitempty"`
 }
 
 // Lag returns how far the secondary of an account is, by service and stream.
 func (c *Client) Lag(ctx context.Context, account geo.Account, q LagQuery) (Lag, error) {
-	v := url.Values{}
-	if q.Service != "" {
-		v.Set("service", q.Service)
-	}
-	if q.Partition != "" {
-		v.Set("partition", q.Partition)
-	}
-	path := accountPath(account) + "/lag"
-	if len(v) > 0 {
-		path += "?" + v.Encode()
-	}
-	return fetch[Lag](ctx, c, http.MethodGet, path, nil)
+	return CallLag.Do(ctx, c, At{Account: account}, q)
 }

@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -42,10 +39,10 @@ const CodeNotUpgraded = "NotUpgraded"
 // Finalize raises both locations to a feature level, once all their nodes were seen to know it. From then on no node can
 // go back to a version that does not know it.
 func (c *Client) Finalize(ctx context.Context, f Finalize) (Finalized, error) {
-	return fetch[Finalized](ctx, c, http.MethodPost, "/v1/cluster/finalize", f)
+	return CallFinalize.Do(ctx, c, At{}, f)
 }
 
 // RaiseLevels raises the levels of one location, which knows nothing of the other one: Finalize does it in order.
 func (c *Client) RaiseLevels(ctx context.Context, l geo.Location, to Levels) (Levels, error) {
-	return fetch[Levels](ctx, c, http.MethodPost, fmt.Sprintf("/v1/locations/%s/levels", url.PathEscape(string(l))), to)
+	return CallRaiseLevels.Do(ctx, c, At{Location: l}, to)
 }

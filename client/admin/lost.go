@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -97,16 +94,12 @@ type LostDropped struct {
 	More    bool `json:"more"`
 }
 
-func lostPath(l geo.Location, what string) string {
-	return fmt.Sprintf("/v1/locations/%s/lost/%s", url.PathEscape(string(l)), what)
-}
-
 // Lost returns a page of the lost changes of an account at a location.
 func (c *Client) Lost(ctx context.Context, l geo.Location, q LostQuery) (Lost, error) {
-	return fetch[Lost](ctx, c, http.MethodPost, lostPath(l, "list"), q)
+	return CallLost.Do(ctx, c, At{Location: l}, q)
 }
 
 // DropLost deletes lost changes of an account at a location, for good. A call may be repeated.
 func (c *Client) DropLost(ctx context.Context, l geo.Location, q DropLost) (LostDropped, error) {
-	return fetch[LostDropped](ctx, c, http.MethodPost, lostPath(l, "drop"), q)
+	return CallDropLost.Do(ctx, c, At{Location: l}, q)
 }

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -33,16 +31,12 @@ type Name struct {
 // NamesQuery selects a page of names. The zero value is the first one of all.
 type NamesQuery struct {
 	// Since is the version of the list before.
-	Since string
+	Since string `json:"since,omitempty"`
 	// After is Next of the page before.
-	After geo.Account
+	After geo.Account `json:"after,omitempty"`
 }
 
 // Names returns a page of what a location knows of the names of accounts.
 func (c *Client) Names(ctx context.Context, l geo.Location, q NamesQuery) (Names, error) {
-	path := "/v1/locations/" + url.PathEscape(string(l)) + "/names"
-	if v := (url.Values{"since": {q.Since}, "after": {string(q.After)}}); q != (NamesQuery{}) {
-		path += "?" + v.Encode()
-	}
-	return fetch[Names](ctx, c, http.MethodGet, path, nil)
+	return CallNames.Do(ctx, c, At{Location: l}, q)
 }

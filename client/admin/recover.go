@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -68,6 +65,5 @@ type RangeRecovered struct {
 // RecoverRange re-forms a range that has no quorum of trusted replicas from its best
 // survivor. With DryRun it changes nothing.
 func (c *Client) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in RecoverRange) (RangeRecovered, error) {
-	path := fmt.Sprintf("/v1/locations/%s/ranges/%d/recover", url.PathEscape(string(l)), id)
-	return fetch[RangeRecovered](ctx, c, http.MethodPost, path, in)
+	return CallRecoverRange.Do(ctx, c, At{Location: l, Range: id}, in)
 }

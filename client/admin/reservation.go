@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -46,11 +44,11 @@ type Reservations struct {
 
 // Reservations lists the accounts whose creation has not ended.
 func (c *Client) Reservations(ctx context.Context) (Reservations, error) {
-	return fetch[Reservations](ctx, c, http.MethodGet, "/v1/reservations", nil)
+	return CallReservations.Do(ctx, c, At{}, None{})
 }
 
 // FreeReservation gives up the creation of an account that has not ended, and returns what was
 // freed.
 func (c *Client) FreeReservation(ctx context.Context, name geo.Account) (Reservations, error) {
-	return fetch[Reservations](ctx, c, http.MethodPost, "/v1/reservations/"+url.PathEscape(string(name))+"/free", nil)
+	return CallFreeReservation.Do(ctx, c, At{Account: name}, None{})
 }

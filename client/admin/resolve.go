@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -38,6 +35,5 @@ type ForkResolved struct {
 
 // Resolve begins to settle the fork of a stream, at the location that numbers it. A call may be repeated.
 func (c *Client) Resolve(ctx context.Context, l geo.Location, q ResolveFork) (ForkResolved, error) {
-	path := fmt.Sprintf("/v1/locations/%s/forks/resolve", url.PathEscape(string(l)))
-	return fetch[ForkResolved](ctx, c, http.MethodPost, path, q)
+	return CallResolve.Do(ctx, c, At{Location: l}, q)
 }

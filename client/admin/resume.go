@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"net/url"
 
 	"antipode/geo"
 )
@@ -44,6 +41,5 @@ type Resumed struct {
 // location keeps a stop too, and is asked the same. If the record still cannot be decoded, the stream stops
 // again.
 func (c *Client) Resume(ctx context.Context, l geo.Location, s StreamName) (Resumed, error) {
-	path := fmt.Sprintf("/v1/locations/%s/forks/resume", url.PathEscape(string(l)))
-	return fetch[Resumed](ctx, c, http.MethodPost, path, s)
+	return CallResume.Do(ctx, c, At{Location: l}, s)
 }

@@ -2,8 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
-	"net/url"
 )
 
 // SupportCut ends a part of a Support that was longer.
@@ -27,10 +25,10 @@ type Support struct {
 
 // Support returns what the process that answers knows of itself. It needs the token.
 func (c *Client) Support(ctx context.Context) (Support, error) {
-	return fetch[Support](ctx, c, http.MethodGet, "/v1/support", nil)
+	return CallSupport.Do(ctx, c, At{}, None{})
 }
 
 // NodeSupport returns what the process of a node knows of itself. It needs the token.
 func (c *Client) NodeSupport(ctx context.Context, node string) (Support, error) {
-	return fetch[Support](ctx, c, http.MethodGet, "/v1/nodes/"+url.PathEscape(node)+"/support", nil)
+	return CallNodeSupport.Do(ctx, c, At{Node: node}, None{})
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
 
 	"antipode/geo"
 )
@@ -145,14 +144,10 @@ type VerifyDifference struct {
 // StartVerify begins to compare both copies of an account, and returns at once. If a comparison of the
 // account runs it is returned as it is.
 func (c *Client) StartVerify(ctx context.Context, name geo.Account, q VerifyQuery) (Verify, error) {
-	return fetch[Verify](ctx, c, http.MethodPost, verifyPath(name), q)
+	return CallStartVerify.Do(ctx, c, At{Account: name}, q)
 }
 
 // Verify returns the last comparison of an account at the process that is asked.
 func (c *Client) Verify(ctx context.Context, name geo.Account) (Verify, error) {
-	return fetch[Verify](ctx, c, http.MethodGet, verifyPath(name), nil)
-}
-
-func verifyPath(name geo.Account) string {
-	return accountPath(name) + "/verify"
+	return CallVerify.Do(ctx, c, At{Account: name}, None{})
 }

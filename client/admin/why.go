@@ -2,9 +2,6 @@ package admin
 
 import (
 	"context"
-	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"antipode/geo"
@@ -77,12 +74,14 @@ type Cause struct {
 	Seconds *float64 `json:"seconds,omitempty"`
 }
 
+// WhyQuery is the question of GET /v1/accounts/{account}/why.
+type WhyQuery struct {
+	// ThresholdSeconds is the lag up to which all is well: above 0, 10^6 at most. Zero means the server's default.
+	ThresholdSeconds float64 `json:"threshold,omitempty,string"`
+}
+
 // Why returns what holds the Last Sync Time of an account's services back. Zero as threshold means the
 // server's default.
 func (c *Client) Why(ctx context.Context, account geo.Account, threshold time.Duration) (Why, error) {
-	path := accountPath(account) + "/why"
-	if threshold > 0 {
-		path += "?" + url.Values{"threshold": {strconv.FormatFloat(threshold.Seconds(), 'f', -1, 64)}}.Encode()
-	}
-	return fetch[Why](ctx, c, http.MethodGet, path, nil)
+	return CallWhy.Do(ctx, c, At{Account: account}, WhyQuery{ThresholdSeconds: threshold.Seconds()})
 }

@@ -1,0 +1,88 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"antipode/geo"
+)
+
+// Call is an operator call: how it is asked over HTTP, and with which documents. calls.go has all of them; the package
+// server/operator carries them out.
+type Call[Req, Resp any] struct{ Route }
+
+// Route is what of a call does not depend on its documents.
+type Route struct {
+	// Name is on the wire between the processes of a location: never rename one.
+	Name string
+	// Method and Path are those of the request. Path has the fields of At in braces: {account}, {location}, {node}, {range}.
+	// A GET has its question as a query, a POST as a body of JSON.
+	Method, Path string
+	// Token: the call shows secrets or what clients stored, or changes something, and needs the admin token.
+	Token bool
+}
+
+// At is what the path of a call names.
+type At struct {
+	Account  geo.Account  `json:"account,omitempty"`
+	Location geo.Location `json:"location,omitempty"`
+	// Node is the name of a node: see NodeName.
+	Node  string      `json:"node,omitempty"`
+	Range geo.RangeID `json:"range,omitempty"`
+}
+
+// None is the question of a call that has none.
+type None struct{}
+
+// Do makes the call. Errors are those of Client.
+func (k Call[Req, Resp]) Do(ctx context.Context, c *Client, at At, in Req) (Resp, error) {
+	path, body := k.path(at), any(in)
+	switch {
+	case body == any(None{}):
+		body = nil
+	case k.Method == http.MethodGet:
+		path, body = path+query(body), nil
+	}
+	return fetch[Resp](ctx, c, k.Method, path, body)
+}
+
+// path is the path of the request.
+func (r Route) path(at At) string {
+	return strings.NewReplacer(
+		"{account}", url.PathEscape(string(at.Account)), "{location}", url.PathEscape(string(at.Location)),
+		"{node}", url.PathEscape(at.Node), "{range}", strconv.FormatUint(uint64(at.Range), 10),
+	).Replace(r.Path)
+}
+
+// query writes a question as a query: its fields by their names in JSON, all of them texts there.
+func query(in any) string {
+	b, err := json.Marshal(in)
+	fields := map[string]string{}
+	if err != nil || json.Unmarshal(b, &fields) != nil || len(fields) == 0 {
+		return ""
+	}
+	v := url.Values{}
+	for name, text := range fields {
+		v.Set(name, text)
+	}
+	return "?" + v.Encode()
+}
+
+// ParseQuery reads what Call.Do writes as a query. Parts that no question has are passed over.
+func ParseQuery(v url.Values, into any) error {
+	fields := map[string]string{}
+	for name := range v {
+		if text := v.Get(name); text != "" {
+			fields[name] = text
+		}
+	}
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, into)
+}
