@@ -33,7 +33,7 @@ var stampOrder = []string{
 }
 
 // serverOrder is that within floor 6.
-var serverOrder = []string{"progress", "notices", "config", "listen", "support", "flow", "clone", "location", "admin", "epochs", "gateway", "nameserver", "node", "witness", "dev", "cluster", "."}
+var serverOrder = []string{"progress", "notices", "config", "listen", "support", "flow", "clone", "location", "operator", "epochs", "gateway", "nameserver", "node", "witness", "dev", "cluster", "."}
 
 // source is a Go file that is not a test.
 type source struct {

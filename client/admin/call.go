@@ -26,6 +26,9 @@ type Route struct {
 	Token bool
 }
 
+// Reads reports whether the call changes nothing.
+func (r Route) Reads() bool { return r.Method == http.MethodGet }
+
 // At is what the path of a call names.
 type At struct {
 	Account  geo.Account  `json:"account,omitempty"`

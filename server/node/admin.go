@@ -32,17 +32,14 @@ func (n *Node) endpoint(s geo.Service) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (n *Node) newMembers() *members {
-	m := &members{
-		Location: &operator.Local{
+func (n *Node) newMembers() *operator.Members {
+	return operator.NewMembers(operator.MembersOptions{
+		Own: &operator.Local{
 			Location: n.location, Server: n.server, Clock: n.o.Clock, Alarms: n.meters.Alarms, Warnings: n.o.Warnings,
 			Gather: n.support, Process: n.describe,
 		},
-		server: n.server, self: n.id, nodes: n.nodes(), calls: n.transport, catalogLeader: n.catalogLeader,
-	}
-	m.serve()
-	m.serveClones(n.location.Clones)
-	return m
+		Server: n.server, Self: n.id, Nodes: n.nodes(), Calls: n.transport, CatalogLeader: n.catalogLeader, Clones: n.location.Clones,
+	})
 }
 
 // catalogLeader returns the node that leads the catalog. It is not known while this node was

@@ -29,6 +29,7 @@ import (
 	"antipode/server/listen"
 	"antipode/server/location"
 	"antipode/server/notices"
+	"antipode/server/operator"
 	"antipode/stamp/membership"
 	"antipode/stamp/ranges"
 	"antipode/stamp/state"
@@ -83,7 +84,7 @@ type Node struct {
 	admin     *listen.Server
 
 	server  *location.Server
-	members *members
+	members *operator.Members
 	// cloneHosts is asked for requests of clones.
 	cloneHosts cloneHosts
 }

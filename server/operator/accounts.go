@@ -14,7 +14,7 @@ func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 	var out []wire.AccountInfo
 	var errs []error
 	known := map[geo.Account]int{}
-	answers := each(b, func(l Location) answer[[]wire.Account] { return answerOf(l.Accounts(ctx)) })
+	answers := each(b, func(l Location) answer[[]wire.Account] { return answerOf(accountsOf(ctx, l)) })
 	for i, a := range answers {
 		errs = append(errs, a.err)
 		for _, account := range a.value {
@@ -46,4 +46,20 @@ func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 		return nil, errors.Join(errs...)
 	}
 	return out, nil
+}
+
+// accountsOf are the accounts of a location's catalog.
+func accountsOf(ctx context.Context, l Location) ([]wire.Account, error) {
+	list, err := ask(ctx, l, &listAccounts, wire.At{}, wire.None{})
+	out := make([]wire.Account, 0, len(list.Accounts))
+	for _, a := range list.Accounts {
+		out = append(out, a.Account)
+	}
+	return out, err
+}
+
+// accountOf is an account as a location's catalog has it.
+func accountOf(ctx context.Context, l Location, name geo.Account) (wire.Account, error) {
+	a, err := ask(ctx, l, &showAccount, wire.At{Account: name}, wire.None{})
+	return a.Account, err
 }

@@ -19,79 +19,6 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Location is a location as the process reaches it. Methods may be called concurrently and
-// end when their context does.
-type Location interface {
-	Name() geo.Location
-	// Status describes the location, its end of the link, and the accounts it knows.
-	Status(ctx context.Context) (Status, error)
-	// Events returns the event log; what cannot be reached is missing, and named.
-	Events(ctx context.Context) wire.EventList
-	// Readiness says how far the location is. With Serving set, and neither Ready nor a
-	// Reason, whether the location is ready is for the accounts of all locations to say.
-	Readiness(ctx context.Context) wire.LocationReadiness
-
-	// Accounts, Account and Keys read the location's catalog.
-	Accounts(ctx context.Context) ([]wire.Account, error)
-	Account(ctx context.Context, name geo.Account) (wire.Account, error)
-	Keys(ctx context.Context, name geo.Account) (wire.Keys, error)
-	// CreateAccount makes an account whose primary is this location.
-	CreateAccount(ctx context.Context, a wire.NewAccount) (wire.Account, error)
-
-	// Flow returns what the location knows of the streams of an account.
-	Flow(ctx context.Context, name geo.Account) (wire.Flow, error)
-
-	// UpdateAccount changes the redundancy of an account whose primary is this location.
-	UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error)
-
-	// Names returns a page of what the location's catalog has of the names of accounts.
-	Names(ctx context.Context, q wire.NamesQuery) (wire.Names, error)
-
-	// Support returns what the process of a node knows of itself.
-	Support(ctx context.Context, id geo.NodeID) (wire.Support, error)
-
-	// CopyAlone counts what the location's copy of an account has that its primary does not, or has otherwise.
-	CopyAlone(ctx context.Context, q wire.AloneQuery) (wire.CopyAlone, error)
-
-	// Forks lists the streams that may not go on, as the location keeps them.
-	Forks(ctx context.Context) (wire.Forks, error)
-
-	// StartVerify begins to compare both copies of an account whose primary is this location. Verify
-	// returns the last comparison of an account.
-	StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error)
-	Verify(ctx context.Context, name geo.Account) (wire.Verify, error)
-
-	// OpenClone, Clone and DropClone are of the clone of an account whose secondary is this location.
-	OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error)
-	Clone(ctx context.Context, name geo.Account) (wire.Clone, error)
-	DropClone(ctx context.Context, name geo.Account) (wire.Clone, error)
-
-	// Reservations lists what the location holds of accounts whose creation has not ended.
-	// FreeReservation gives up one of them.
-	Reservations(ctx context.Context) ([]wire.Reservation, error)
-	FreeReservation(ctx context.Context, name geo.Account) (freed bool, err error)
-
-	// The operations are those of api/admin.Cluster.
-	StartNode(ctx context.Context, id geo.NodeID) error
-	StopNode(ctx context.Context, id geo.NodeID) error
-	Start(ctx context.Context) error
-	Stop(ctx context.Context) error
-	RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error)
-	ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error)
-	SetLink(ctx context.Context, l wire.Link) error
-	OverrideEpochs(ctx context.Context) (wire.Epochs, error)
-	RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, error)
-	LocationFailover(ctx context.Context) (wire.LocationFailover, error)
-	FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error)
-
-	ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error)
-	Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error)
-	FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error)
-	DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error)
-	Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error)
-	DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error)
-}
-
 // Options configures a Backend. Clock, Locations and Endpoints are required.
 type Options struct {
 	Clock clock.Clock
@@ -163,12 +90,12 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 		},
 		Link: wire.Link{State: wire.LinkUp},
 	}
-	answers := each(b, func(l Location) answer[Status] { return answerOf(l.Status(ctx)) })
+	answers := each(b, func(l Location) answer[wire.Status] { return answerOf(statusOf(ctx, l)) })
 	for i, a := range answers {
 		if a.err != nil {
 			return out, fmt.Errorf("location %s: %w", b.o.Locations[i].Name(), a.err)
 		}
-		out.Locations = append(out.Locations, a.value.Location)
+		out.Locations = append(out.Locations, a.value.Locations...)
 		out.Link = mergeLinks(out.Link, a.value.Link)
 		out.Accounts = mergeAccounts(out.Accounts, a.value.Accounts)
 		takeOwn(out.Accounts, a.value.Accounts, b.o.Locations[i].Name())
@@ -183,7 +110,10 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 
 // Events implements api/admin.Cluster.
 func (b *Backend) Events(ctx context.Context) (out wire.EventList) {
-	for _, l := range each(b, func(l Location) wire.EventList { return l.Events(ctx) }) {
+	for _, l := range each(b, func(l Location) wire.EventList {
+		list, _ := ask(ctx, l, &listEvents, wire.At{}, wire.None{}) // It names what it lacks.
+		return list
+	}) {
 		out.Events, out.Silent = append(out.Events, l.Events...), append(out.Silent, l.Silent...)
 	}
 	return out
@@ -257,7 +187,7 @@ func (b *Backend) info(a wire.Account) wire.AccountInfo {
 
 // Account implements api/admin.Cluster.
 func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
-	a, err := known(ctx, b, func(ctx context.Context, l Location) (wire.Account, error) { return l.Account(ctx, name) })
+	a, err := known(ctx, b, func(ctx context.Context, l Location) (wire.Account, error) { return accountOf(ctx, l, name) })
 	if err != nil {
 		return wire.AccountInfo{}, err
 	}
@@ -266,7 +196,9 @@ func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountIn
 
 // Keys implements api/admin.Cluster.
 func (b *Backend) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
-	return known(ctx, b, func(ctx context.Context, l Location) (wire.Keys, error) { return l.Keys(ctx, name) })
+	return known(ctx, b, func(ctx context.Context, l Location) (wire.Keys, error) {
+		return ask(ctx, l, &showKeys, wire.At{Account: name}, wire.None{})
+	})
 }
 
 // known returns the first answer of a location that knows the account. It asks all locations at
@@ -306,64 +238,60 @@ func (b *Backend) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Ac
 	if err != nil {
 		return wire.AccountInfo{}, storageerr.InvalidInput.Saying(err.Error())
 	}
-	a, err := l.CreateAccount(ctx, n)
+	a, err := ask(ctx, l, &createAccount, wire.At{}, n)
 	if err != nil {
 		return wire.AccountInfo{}, err
 	}
-	return b.info(a), nil
+	return b.info(a.Account), nil
 }
 
 // StartNode implements api/admin.Cluster.
 func (b *Backend) StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
-	return b.atNode(l, id, func(l Location) error { return l.StartNode(ctx, id) })
+	_, err := onNode(ctx, b, &startNode, l, id)
+	return err
 }
 
 // StopNode implements api/admin.Cluster.
 func (b *Backend) StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
-	return b.atNode(l, id, func(l Location) error { return l.StopNode(ctx, id) })
+	_, err := onNode(ctx, b, &stopNode, l, id)
+	return err
 }
 
 // StartLocation implements api/admin.Cluster.
 func (b *Backend) StartLocation(ctx context.Context, l geo.Location) error {
-	return b.at(l, func(l Location) error { return l.Start(ctx) })
+	_, err := at(ctx, b, &startLocation, wire.At{Location: l}, wire.None{})
+	return err
 }
 
 // StopLocation implements api/admin.Cluster.
 func (b *Backend) StopLocation(ctx context.Context, l geo.Location) error {
-	return b.at(l, func(l Location) error { return l.Stop(ctx) })
+	_, err := at(ctx, b, &stopLocation, wire.At{Location: l}, wire.None{})
+	return err
 }
 
 // RecoverRange implements api/admin.Cluster.
-func (b *Backend) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (out wire.RangeRecovered, err error) {
-	err = b.at(l, func(l Location) (err error) {
-		out, err = l.RecoverRange(ctx, id, in)
-		return err
-	})
-	return out, err
+func (b *Backend) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
+	return at(ctx, b, &recoverRange, wire.At{Location: l, Range: id}, in)
 }
 
-// at runs an operation on a location.
-func (b *Backend) at(name geo.Location, operate func(Location) error) error {
+// onNode has a node of a location carry out an operation. The location looks for it.
+func onNode[Resp any](ctx context.Context, b *Backend, o *operation[wire.None, Resp], name geo.Location, id geo.NodeID) (out Resp, err error) {
 	l, err := b.find(name)
 	if err != nil {
-		return storageerr.InvalidInput.Saying(err.Error())
+		return out, wire.NoNode(name, id)
 	}
-	return operate(l)
+	return ask(ctx, l, o, wire.At{Node: wire.NodeName(name, id)}, wire.None{})
 }
 
-// atNode runs an operation on a node of a location, which the location looks for.
-func (b *Backend) atNode(name geo.Location, id geo.NodeID, operate func(Location) error) error {
-	l, err := b.find(name)
-	if err != nil {
-		return wire.NoNode(name, id)
-	}
-	return operate(l)
+// statusOf is the status of one location.
+func statusOf(ctx context.Context, l Location) (wire.Status, error) {
+	return ask(ctx, l, &showStatus, wire.At{}, wire.None{})
 }
 
 // SetLink implements api/admin.Cluster. The link has an end at each location.
 func (b *Backend) SetLink(ctx context.Context, to wire.Link) error {
 	errs := each(b, func(l Location) error {
-		if err := l.SetLink(ctx, to); err != nil {
+		if err := setLink(ctx, l, to); err != nil {
 			return fmt.Errorf("location %s: %w", l.Name(), err)
 		}
 		return nil
@@ -384,4 +312,17 @@ func adding(err error, text string) error {
 		return &wire.Error{Status: said.Status, Code: said.Code, Message: said.Message + text}
 	}
 	return fmt.Errorf("%w%s", err, text)
+}
+
+// setLink changes the link at the end of one location.
+func setLink(ctx context.Context, l Location, to wire.Link) (err error) {
+	switch to.State {
+	case wire.LinkCut:
+		_, err = ask(ctx, l, &cutLink, wire.At{}, wire.None{})
+	case wire.LinkDelayed:
+		_, err = ask(ctx, l, &delayLink, wire.At{}, wire.Delay{Seconds: to.DelaySeconds})
+	default:
+		_, err = ask(ctx, l, &healLink, wire.At{}, wire.None{})
+	}
+	return err
 }

@@ -26,17 +26,21 @@ func (b *Backend) OpenClone(ctx context.Context, name geo.Account, q wire.OpenCl
 			Message: "a clone is made at the secondary location of the account, which this port does not reach: ask an admin port of " + string(at) + ", or of the gateway",
 		}
 	}
-	return b.reached(l.OpenClone(ctx, name, q))
+	return b.reached(ask(ctx, l, &openClone, wire.At{Account: name}, q))
 }
 
 // Clone implements api/admin.Clones: at whichever location it is, since the account may have moved.
 func (b *Backend) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
-	return b.reached(b.anywhere(func(l Location) (wire.Clone, error) { return l.Clone(ctx, name) }))
+	return b.reached(b.anywhere(func(l Location) (wire.Clone, error) {
+		return ask(ctx, l, &showClone, wire.At{Account: name}, wire.None{})
+	}))
 }
 
 // DropClone implements api/admin.Clones.
 func (b *Backend) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
-	return b.anywhere(func(l Location) (wire.Clone, error) { return l.DropClone(ctx, name) })
+	return b.anywhere(func(l Location) (wire.Clone, error) {
+		return ask(ctx, l, &dropClone, wire.At{Account: name}, wire.None{})
+	})
 }
 
 // anywhere returns the first success of a location. The error of one that may have a clone outweighs that of one that has
@@ -47,15 +51,15 @@ func (b *Backend) anywhere(ask func(Location) (wire.Clone, error)) (wire.Clone, 
 		if a.err == nil {
 			return a.value, nil
 		}
-		if err == nil || NoClone(err) {
+		if err == nil || noClone(err) {
 			err = a.err
 		}
 	}
 	return wire.Clone{}, err
 }
 
-// NoClone reports whether an error is CodeNoClone: the account has no clone.
-func NoClone(err error) bool {
+// noClone reports whether an error is CodeNoClone: the account has no clone.
+func noClone(err error) bool {
 	var said *wire.Error
 	return errors.As(err, &said) && said.Code == wire.CodeNoClone
 }
@@ -70,34 +74,4 @@ func (b *Backend) reached(c wire.Clone, err error) (wire.Clone, error) {
 		c.Endpoints = append(c.Endpoints, wire.CloneEndpoint{Service: s.String(), URL: "http://" + b.o.Endpoints(s) + "/" + c.Name})
 	}
 	return c, nil
-}
-
-// OpenClone implements Location.
-func (l *Local) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
-	return l.Location.OpenClone(ctx, name, q)
-}
-
-// Clone implements Location.
-func (l *Local) Clone(_ context.Context, name geo.Account) (wire.Clone, error) {
-	return l.Location.Clone(name)
-}
-
-// DropClone implements Location.
-func (l *Local) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
-	return l.Location.DropClone(ctx, name)
-}
-
-// OpenClone implements Location: the first node that can be reached opens it, or has another node do that.
-func (r *Remote) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Clone, error) { return c.OpenClone(ctx, name, q) })
-}
-
-// Clone implements Location.
-func (r *Remote) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
-	return read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Clone, error) { return c.Clone(ctx, name) })
-}
-
-// DropClone implements Location.
-func (r *Remote) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Clone, error) { return c.DropClone(ctx, name) })
 }

@@ -20,7 +20,7 @@ func TestCloneAtTheSecondary(t *testing.T) {
 	for what, b := range backends(t, north, south) {
 		north.accounts, south.accounts, north.clone, south.clone = account("north", "south"), account("north", "south"), nil, nil
 		_, err := b.Clone(t.Context(), "photos")
-		require.True(t, NoClone(err), "%s: %v", what, err)
+		require.True(t, noClone(err), "%s: %v", what, err)
 		c, err := b.OpenClone(t.Context(), "photos", wire.OpenClone{ForSeconds: 60})
 		require.NoError(t, err, what)
 		require.Equal(t, geo.Location("south"), c.Location, what)
@@ -37,7 +37,7 @@ func TestCloneAtTheSecondary(t *testing.T) {
 		require.NoError(t, err, what)
 		require.Nil(t, south.clone, what)
 		_, err = b.DropClone(t.Context(), "photos")
-		require.False(t, NoClone(err), "%s: north may have one: %v", what, err)
+		require.False(t, noClone(err), "%s: north may have one: %v", what, err)
 		north.fail = nil
 
 		north.accounts, south.accounts = account("north", ""), nil

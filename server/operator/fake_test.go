@@ -28,7 +28,7 @@ import (
 // fake is a Location that records what is asked of it.
 type fake struct {
 	name      geo.Location
-	status    Status
+	status    wire.Status
 	events    []wire.Event
 	readiness wire.LocationReadiness
 	accounts  []wire.Account
@@ -48,16 +48,21 @@ type fake struct {
 	// clone is the one that is open, nil for none.
 	clone *wire.Clone
 
+	// answers are what it does: tests replace some.
+	answers answers
+
 	mu    sync.Mutex
 	asked []string
 }
 
 func newFake(name geo.Location) *fake {
-	return &fake{
-		name:      name,
-		status:    Status{Location: wire.Location{Name: name, State: wire.Running}, Link: wire.Link{State: wire.LinkUp}},
+	f := &fake{
+		name: name, answers: answers{},
+		status:    wire.Status{Locations: []wire.Location{{Name: name, State: wire.Running}}, Link: wire.Link{State: wire.LinkUp}},
 		readiness: wire.LocationReadiness{Name: name, State: wire.Running, Serving: true, Ready: true},
 	}
+	f.serve()
+	return f
 }
 
 // note records a call, and is its error.
@@ -89,71 +94,189 @@ func (f *fake) operated() string {
 
 func (f *fake) Name() geo.Location { return f.name }
 
-func (f *fake) Status(ctx context.Context) (Status, error) { return f.status, f.note(ctx, "status") }
-
-func (f *fake) Events(ctx context.Context) wire.EventList {
-	if f.note(ctx, "events") != nil {
-		return wire.EventList{Silent: []string{string(f.name)}}
-	}
-	return wire.EventList{Events: f.events}
-}
-
 func (f *fake) Readiness(ctx context.Context) wire.LocationReadiness {
 	_ = f.note(ctx, "readiness")
 	return f.readiness
 }
 
-func (f *fake) Accounts(ctx context.Context) ([]wire.Account, error) {
-	return f.accounts, f.note(ctx, "accounts")
+func (f *fake) do(ctx context.Context, q question) error { return f.answers.answer(ctx, q) }
+
+// answers are what a fake does in place of each operation, by its name.
+type answers map[string]func(ctx context.Context, q question) error
+
+func (a answers) answer(ctx context.Context, q question) error {
+	does := a[q.of.route().Name]
+	if does == nil {
+		panic("a test does not expect " + q.of.route().Name)
+	}
+	return does(ctx, q)
 }
 
-func (f *fake) Account(ctx context.Context, name geo.Account) (wire.Account, error) {
-	if err := f.note(ctx, "account %s", name); err != nil {
-		return wire.Account{}, err
+// does sets what is done in place of an operation.
+func does[Req, Resp any](a answers, o *operation[Req, Resp], f func(ctx context.Context, at wire.At, in Req) (Resp, error)) {
+	a[o.Name] = func(ctx context.Context, q question) error {
+		out, err := f(ctx, q.at, q.in.(Req))
+		return put(q, out, err)
 	}
-	i := slices.IndexFunc(f.accounts, func(a wire.Account) bool { return a.Name == name })
+}
+
+// serve sets what f does in place of each operation.
+func (f *fake) serve() {
+	a := f.answers
+	does(a, &showStatus, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Status, error) {
+		return f.status, f.note(ctx, "status")
+	})
+	does(a, &listEvents, func(ctx context.Context, _ wire.At, _ wire.None) (wire.EventList, error) {
+		if f.note(ctx, "events") != nil {
+			return wire.EventList{Silent: []string{string(f.name)}}, nil
+		}
+		return wire.EventList{Events: f.events}, nil
+	})
+	does(a, &listAccounts, func(ctx context.Context, _ wire.At, _ wire.None) (out wire.AccountList, err error) {
+		for _, a := range f.accounts {
+			out.Accounts = append(out.Accounts, wire.AccountInfo{Account: a})
+		}
+		return out, f.note(ctx, "accounts")
+	})
+	does(a, &showAccount, f.account)
+	does(a, &showKeys, func(ctx context.Context, at wire.At, _ wire.None) (wire.Keys, error) {
+		if err := f.note(ctx, "keys %s", at.Account); err != nil {
+			return wire.Keys{}, err
+		}
+		_, err := f.account(ctx, at, wire.None{})
+		return wire.Keys{Name: at.Account, Key1: "a2V5MQ==", Key2: "a2V5Mg=="}, err
+	})
+	does(a, &createAccount, func(ctx context.Context, _ wire.At, n wire.NewAccount) (wire.AccountInfo, error) {
+		return wire.AccountInfo{Account: wire.Account{Name: n.Name, Primary: f.name}}, f.note(ctx, "create %s", n.Name)
+	})
+	does(a, &updateAccount, f.update)
+	does(a, &showFlows, func(ctx context.Context, at wire.At, _ wire.None) (wire.Flows, error) {
+		return wire.Flows{Flows: []wire.Flow{f.flow}}, f.note(ctx, "flow %s", at.Account)
+	})
+	does(a, &startVerify, func(ctx context.Context, at wire.At, q wire.VerifyQuery) (wire.Verify, error) {
+		return wire.Verify{Account: at.Account, Primary: f.name, VerifyQuery: q}, f.note(ctx, "verify %s", at.Account)
+	})
+	does(a, &showVerify, func(ctx context.Context, at wire.At, _ wire.None) (wire.Verify, error) {
+		return wire.Verify{Account: at.Account, Primary: f.name}, f.note(ctx, "verified %s", at.Account)
+	})
+	does(a, &openClone, func(ctx context.Context, at wire.At, q wire.OpenClone) (wire.Clone, error) {
+		if err := f.note(ctx, "open clone %s %gs", at.Account, q.ForSeconds); err != nil {
+			return wire.Clone{}, err
+		}
+		f.clone = &wire.Clone{Account: at.Account, Name: string(at.Account) + geo.CloneSuffix, Location: f.name}
+		return *f.clone, nil
+	})
+	does(a, &showClone, f.shownClone)
+	does(a, &dropClone, func(ctx context.Context, at wire.At, _ wire.None) (wire.Clone, error) {
+		c, err := f.shownClone(ctx, at, wire.None{})
+		f.clone = nil
+		return c, err
+	})
+	does(a, &listReservations, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Reservations, error) {
+		return wire.Reservations{Reservations: f.reservations}, f.note(ctx, "reservations")
+	})
+	does(a, &freeReservation, func(ctx context.Context, at wire.At, _ wire.None) (out wire.Reservations, err error) {
+		f.reservations = slices.DeleteFunc(slices.Clone(f.reservations), func(r wire.Reservation) bool {
+			if r.Name == at.Account {
+				out.Reservations = append(out.Reservations, r)
+			}
+			return r.Name == at.Account
+		})
+		return out, f.note(ctx, "free %s", at.Account)
+	})
+	f.serveNodes()
+	f.serveRanges()
+}
+
+// serveNodes sets what is done in place of operations on nodes and on the location.
+func (f *fake) serveNodes() {
+	a := f.answers
+	does(a, &nodeSupport, func(ctx context.Context, at wire.At, _ wire.None) (wire.Support, error) {
+		return wire.Support{Name: at.Node}, f.note(ctx, "support of %s", at.Node)
+	})
+	changed := func(o *operation[wire.None, wire.Changed], what string) {
+		does(a, o, func(ctx context.Context, at wire.At, _ wire.None) (wire.Changed, error) {
+			return wire.Changed{}, f.note(ctx, "%s", strings.TrimSpace(what+" "+at.Node))
+		})
+	}
+	changed(&startNode, "start node")
+	changed(&stopNode, "stop node")
+	changed(&startLocation, "start")
+	changed(&stopLocation, "stop")
+	does(a, &listNames, func(ctx context.Context, _ wire.At, q wire.NamesQuery) (wire.Names, error) {
+		return wire.Names{Location: f.name, Version: q.Since + "+"}, f.note(ctx, "names after %q", q.After)
+	})
+	does(a, &showLocationFailover, func(ctx context.Context, _ wire.At, _ wire.None) (wire.LocationFailover, error) {
+		return wire.LocationFailover{From: f.name, Moved: 3, Phase: f.failover}, f.note(ctx, "failover of the location")
+	})
+	does(a, &failLocationOver, func(ctx context.Context, _ wire.At, in wire.Failover) (wire.LocationFailover, error) {
+		return wire.LocationFailover{From: f.name, Type: in.Type}, f.note(ctx, "fail over %s", in.Type)
+	})
+	does(a, &raiseLevels, func(ctx context.Context, _ wire.At, to wire.Levels) (wire.Levels, error) {
+		return to, f.note(ctx, "raise levels to %d %d", to.Floor, to.Active)
+	})
+	does(a, &overrideEpochs, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Epochs, error) {
+		return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs")
+	})
+	does(a, &cutLink, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Link, error) {
+		return wire.Link{State: wire.LinkCut}, f.note(ctx, "link cut")
+	})
+	does(a, &healLink, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Link, error) {
+		return wire.Link{State: wire.LinkUp}, f.note(ctx, "link up")
+	})
+	does(a, &delayLink, func(ctx context.Context, _ wire.At, d wire.Delay) (wire.Link, error) {
+		return wire.Link{State: wire.LinkDelayed}, f.note(ctx, "link delayed %gs", d.Seconds)
+	})
+}
+
+// serveRanges sets what is done in place of operations on ranges and streams.
+func (f *fake) serveRanges() {
+	a := f.answers
+	does(a, &recoverRange, func(ctx context.Context, at wire.At, in wire.RecoverRange) (wire.RangeRecovered, error) {
+		return wire.RangeRecovered{Location: f.name, Range: at.Range, Survivor: "a", SilentNodes: []string{"b"}}, f.note(ctx, "recover range %d %+v", at.Range, in)
+	})
+	does(a, &listForks, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Forks, error) {
+		return f.forks, f.note(ctx, "forks")
+	})
+	does(a, &resumeStream, func(ctx context.Context, _ wire.At, s wire.StreamName) (wire.Resumed, error) {
+		return wire.Resumed{Stream: s.String(), Location: f.name, Reason: "version"}, f.note(ctx, "resume %s", s)
+	})
+	does(a, &resolveFork, func(ctx context.Context, _ wire.At, q wire.ResolveFork) (wire.ForkResolved, error) {
+		return wire.ForkResolved{Stream: q.String(), Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s keep %s", q.StreamName, q.Keep)
+	})
+	does(a, &copyAlone, func(ctx context.Context, _ wire.At, q wire.AloneQuery) (wire.CopyAlone, error) {
+		return wire.CopyAlone{Account: q.Account, Location: f.name, Rows: 7}, f.note(ctx, "alone %s", q.Account)
+	})
+	does(a, &listFound, func(ctx context.Context, _ wire.At, q wire.FoundQuery) (wire.Found, error) {
+		return wire.Found{Location: f.name, Rows: []wire.FoundRow{{Key: "02", Account: q.Account}}}, f.note(ctx, "found %s", q.Account)
+	})
+	does(a, &readFound, func(ctx context.Context, _ wire.At, q wire.FoundChunk) (wire.FoundPayload, error) {
+		return wire.FoundPayload{Data: []byte("data")}, f.note(ctx, "payload %s %d", q.Key, q.Chunk)
+	})
+	does(a, &dropFound, func(ctx context.Context, _ wire.At, q wire.DropFound) (wire.FoundDropped, error) {
+		return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v", q.Keys)
+	})
+	does(a, &listLost, func(ctx context.Context, _ wire.At, q wire.LostQuery) (wire.Lost, error) {
+		return wire.Lost{Location: f.name, Changes: []wire.LostChange{{Key: "02"}}}, f.note(ctx, "lost %s", q.Account)
+	})
+	does(a, &dropLost, func(ctx context.Context, _ wire.At, q wire.DropLost) (wire.LostDropped, error) {
+		return wire.LostDropped{Dropped: 1}, f.note(ctx, "drop lost %s", q.Account)
+	})
+}
+
+func (f *fake) account(ctx context.Context, at wire.At, _ wire.None) (wire.AccountInfo, error) {
+	if err := f.note(ctx, "account %s", at.Account); err != nil {
+		return wire.AccountInfo{}, err
+	}
+	i := slices.IndexFunc(f.accounts, func(a wire.Account) bool { return a.Name == at.Account })
 	if i < 0 {
-		return wire.Account{}, fmt.Errorf("catalog: %w", storageerr.AccountNotFound)
+		return wire.AccountInfo{}, fmt.Errorf("catalog: %w", storageerr.AccountNotFound)
 	}
-	return f.accounts[i], nil
+	return wire.AccountInfo{Account: f.accounts[i]}, nil
 }
 
-func (f *fake) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
-	if err := f.note(ctx, "keys %s", name); err != nil {
-		return wire.Keys{}, err
-	}
-	_, err := f.Account(ctx, name)
-	return wire.Keys{Name: name, Key1: "a2V5MQ==", Key2: "a2V5Mg=="}, err
-}
-
-func (f *fake) Flow(ctx context.Context, name geo.Account) (wire.Flow, error) {
-	return f.flow, f.note(ctx, "flow %s", name)
-}
-
-func (f *fake) StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error) {
-	return wire.Verify{Account: name, Primary: f.name, VerifyQuery: q}, f.note(ctx, "verify %s", name)
-}
-
-func (f *fake) Verify(ctx context.Context, name geo.Account) (wire.Verify, error) {
-	return wire.Verify{Account: name, Primary: f.name}, f.note(ctx, "verified %s", name)
-}
-
-func (f *fake) Names(ctx context.Context, q wire.NamesQuery) (wire.Names, error) {
-	return wire.Names{Location: f.name, Version: q.Since + "+"}, f.note(ctx, "names after %q", q.After)
-}
-
-func (f *fake) Forks(ctx context.Context) (wire.Forks, error) { return f.forks, f.note(ctx, "forks") }
-
-func (f *fake) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
-	if err := f.note(ctx, "open clone %s %gs", name, q.ForSeconds); err != nil {
-		return wire.Clone{}, err
-	}
-	f.clone = &wire.Clone{Account: name, Name: string(name) + geo.CloneSuffix, Location: f.name}
-	return *f.clone, nil
-}
-
-func (f *fake) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
-	if err := f.note(ctx, "clone %s", name); err != nil {
+func (f *fake) shownClone(ctx context.Context, at wire.At, _ wire.None) (wire.Clone, error) {
+	if err := f.note(ctx, "clone %s", at.Account); err != nil {
 		return wire.Clone{}, err
 	}
 	if f.clone == nil {
@@ -162,105 +285,22 @@ func (f *fake) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) 
 	return *f.clone, nil
 }
 
-func (f *fake) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
-	c, err := f.Clone(ctx, name)
-	f.clone = nil
-	return c, err
-}
-
-func (f *fake) Reservations(ctx context.Context) ([]wire.Reservation, error) {
-	return f.reservations, f.note(ctx, "reservations")
-}
-
-func (f *fake) FreeReservation(ctx context.Context, name geo.Account) (bool, error) {
-	was := len(f.reservations)
-	f.reservations = slices.DeleteFunc(slices.Clone(f.reservations), func(r wire.Reservation) bool { return r.Name == name })
-	return len(f.reservations) < was, f.note(ctx, "free %s", name)
-}
-
-func (f *fake) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
+func (f *fake) update(ctx context.Context, at wire.At, u wire.UpdateAccount) (wire.AccountUpdated, error) {
 	out := wire.AccountUpdated{Behind: "not yet"}
-	out.Name, out.Primary, out.Redundancy = name, f.name, u.Redundancy
+	out.Name, out.Primary, out.Redundancy = at.Account, f.name, u.Redundancy
 	if u.Failover != nil {
-		err := f.note(ctx, "failover %s of %s", u.Failover.Type, name)
+		err := f.note(ctx, "failover %s of %s", u.Failover.Type, at.Account)
 		if err == nil && f.noPromotion {
 			err = storageerr.InvalidInput
 		}
 		return out, err
 	}
-	return out, f.note(ctx, "update %s to %s", name, u.Redundancy)
+	return out, f.note(ctx, "update %s to %s", at.Account, u.Redundancy)
 }
 
-func (f *fake) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Account, error) {
-	return wire.Account{Name: n.Name, Primary: f.name}, f.note(ctx, "create %s", n.Name)
-}
-
-func (f *fake) StartNode(ctx context.Context, id geo.NodeID) error {
-	return f.note(ctx, "start node %d", id)
-}
-
-func (f *fake) StopNode(ctx context.Context, id geo.NodeID) error {
-	return f.note(ctx, "stop node %d", id)
-}
-
-func (f *fake) Start(ctx context.Context) error { return f.note(ctx, "start") }
-
-func (f *fake) Stop(ctx context.Context) error { return f.note(ctx, "stop") }
-
-func (f *fake) RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
-	return wire.RangeRecovered{Location: f.name, Range: id, Survivor: "a", SilentNodes: []string{"b"}}, f.note(ctx, "recover range %d %+v", id, in)
-}
-
-func (f *fake) ResumeStream(ctx context.Context, s wire.StreamName) (wire.Resumed, error) {
-	return wire.Resumed{Stream: s.String(), Location: f.name, Reason: "version"}, f.note(ctx, "resume %s", s)
-}
-
-func (f *fake) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
-	return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs")
-}
-
-func (f *fake) RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, error) {
-	return to, f.note(ctx, "raise levels to %d %d", to.Floor, to.Active)
-}
-
-func (f *fake) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
-	return wire.LocationFailover{From: f.name, Moved: 3, Phase: f.failover}, f.note(ctx, "failover of the location")
-}
-
-func (f *fake) FailLocationOver(ctx context.Context, in wire.Failover) (wire.LocationFailover, error) {
-	return wire.LocationFailover{From: f.name, Type: in.Type}, f.note(ctx, "fail over %s", in.Type)
-}
-
-func (f *fake) ResolveFork(ctx context.Context, q wire.ResolveFork) (wire.ForkResolved, error) {
-	return wire.ForkResolved{Stream: q.String(), Keep: q.Keep, State: "settling"}, f.note(ctx, "resolve %s keep %s", q.StreamName, q.Keep)
-}
-
-func (f *fake) Found(ctx context.Context, q wire.FoundQuery) (wire.Found, error) {
-	return wire.Found{Location: f.name, Rows: []wire.FoundRow{{Key: "02", Account: q.Account}}}, f.note(ctx, "found %s", q.Account)
-}
-
-func (f *fake) FoundPayload(ctx context.Context, q wire.FoundChunk) (wire.FoundPayload, error) {
-	return wire.FoundPayload{Data: []byte("data")}, f.note(ctx, "payload %s %d", q.Key, q.Chunk)
-}
-
-func (f *fake) DropFound(ctx context.Context, q wire.DropFound) (wire.FoundDropped, error) {
-	return wire.FoundDropped{Dropped: len(q.Keys)}, f.note(ctx, "drop %v", q.Keys)
-}
-
-func (f *fake) CopyAlone(ctx context.Context, q wire.AloneQuery) (wire.CopyAlone, error) {
-	return wire.CopyAlone{Account: q.Account, Location: f.name, Rows: 7}, f.note(ctx, "alone %s", q.Account)
-}
-
-func (f *fake) Lost(ctx context.Context, q wire.LostQuery) (wire.Lost, error) {
-	return wire.Lost{Location: f.name, Changes: []wire.LostChange{{Key: "02"}}}, f.note(ctx, "lost %s", q.Account)
-}
-
-func (f *fake) DropLost(ctx context.Context, q wire.DropLost) (wire.LostDropped, error) {
-	return wire.LostDropped{Dropped: 1}, f.note(ctx, "drop lost %s", q.Account)
-}
-
-func (f *fake) SetLink(ctx context.Context, l wire.Link) error {
-	return f.note(ctx, "link %s %gs", l.State, l.DelaySeconds)
+// asked has a location carry out an operation without a question.
+func asked[Resp any](ctx context.Context, l Location, o *operation[wire.None, Resp], at wire.At) (Resp, error) {
+	return ask(ctx, l, o, at, wire.None{})
 }
 
 // over returns a backend over locations, of a process that started when c shows.
@@ -336,8 +376,4 @@ func (n *network) remote(l geo.Location) *Remote {
 		r.Nodes = append(r.Nodes, node)
 	}
 	return r
-}
-
-func (f *fake) Support(ctx context.Context, id geo.NodeID) (wire.Support, error) {
-	return wire.Support{Name: wire.NodeName(f.name, id)}, f.note(ctx, "support of %d", id)
 }

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	wire "antipode/client/admin"
@@ -21,7 +20,7 @@ func (b *Backend) Flows(ctx context.Context, name geo.Account, only geo.Location
 		if only != "" && l.Name() != only {
 			return answer[wire.Flow]{err: errNotShown}
 		}
-		return answerOf(l.Flow(ctx, name))
+		return answerOf(flowOf(ctx, l, name))
 	}) {
 		switch {
 		case a.err == nil:
@@ -81,23 +80,11 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Flow implements Location.
-func (l *Local) Flow(ctx context.Context, name geo.Account) (wire.Flow, error) {
-	return l.Location.Flow(ctx, name)
-}
-
-// Flow implements Location. Every node of a location answers for all its processes.
-func (r *Remote) Flow(ctx context.Context, name geo.Account) (wire.Flow, error) {
-	out, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Flows, error) { return c.Flows(ctx, name) })
-	if err != nil {
+// flowOf is what a location knows of the streams of an account.
+func flowOf(ctx context.Context, l Location, name geo.Account) (wire.Flow, error) {
+	out, err := ask(ctx, l, &showFlows, wire.At{Account: name}, wire.None{})
+	if err != nil || len(out.Flows) != 1 {
 		return wire.Flow{}, err
 	}
-	for _, f := range out.Flows {
-		if f.Location == r.Location {
-			return f, nil
-		}
-	}
-	return wire.Flow{}, &wire.Error{
-		Status: http.StatusServiceUnavailable, Code: wire.CodeNoNodeAnswers, Message: "no node showed the streams of location " + string(r.Location),
-	}
+	return out.Flows[0], nil
 }

@@ -121,17 +121,5 @@ func notFinalized(status int, code, format string, args ...any) error {
 
 // RaiseLevels implements api/admin.Cluster.
 func (b *Backend) RaiseLevels(ctx context.Context, l geo.Location, to wire.Levels) (wire.Levels, error) {
-	return ask(b, l, func(l Location) (wire.Levels, error) { return l.RaiseLevels(ctx, to) })
-}
-
-// RaiseLevels implements Location.
-func (l *Local) RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, error) {
-	return to, l.Location.RaiseLevels(ctx, to)
-}
-
-// RaiseLevels implements Location.
-func (r *Remote) RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Levels, error) {
-		return c.RaiseLevels(ctx, r.Location, to)
-	})
+	return at(ctx, b, &raiseLevels, wire.At{Location: l}, to)
 }

@@ -17,9 +17,9 @@ import (
 // leveled is a location of three nodes that run and know a level.
 func leveled(name, peer geo.Location, levels wire.Levels, known uint32) *fake {
 	l := newFake(name)
-	l.status.Location.Peer, l.status.Location.Levels = peer, &levels
+	l.status.Locations[0].Peer, l.status.Locations[0].Levels = peer, &levels
 	for id := range geo.NodeID(3) {
-		l.status.Location.Nodes = append(l.status.Location.Nodes, wire.Node{Name: wire.NodeName(name, id+1), State: wire.Running, Level: known})
+		l.status.Locations[0].Nodes = append(l.status.Locations[0].Nodes, wire.Node{Name: wire.NodeName(name, id+1), State: wire.Running, Level: known})
 	}
 	return l
 }
@@ -45,32 +45,34 @@ func TestFinalize(t *testing.T) {
 		"began before":           {north: wire.Levels{Floor: 2, Active: 1}, south: one, want: [2][]string{both, both}, level: 2},
 		"one location is behind": {north: two, south: one, want: [2][]string{{"raise levels to 2 2", "raise levels to 2 2"}, both}, level: 2},
 		"a node runs the version before": {
-			north: one, south: one, change: func(_, south *fake) { south.status.Location.Nodes[2].Level = 1 }, level: 1,
+			north: one, south: one, change: func(_, south *fake) { south.status.Locations[0].Nodes[2].Level = 1 }, level: 1,
 		},
 		"the same, asked for": {
-			north: one, south: one, change: func(_, south *fake) { south.status.Location.Nodes[2].Level = 1 }, in: wire.Finalize{Level: new(uint32(2))},
+			north: one, south: one, change: func(_, south *fake) { south.status.Locations[0].Nodes[2].Level = 1 }, in: wire.Finalize{Level: new(uint32(2))},
 			says: "the program of node south-3 knows level 1 at most, and not 2",
 		},
 		"a node runs a version without levels": {
-			north: one, south: one, change: func(north, _ *fake) { north.status.Location.Nodes[0].Level = 0 },
+			north: one, south: one, change: func(north, _ *fake) { north.status.Locations[0].Nodes[0].Level = 0 },
 			says: "node north-1 runs a version without feature levels",
 		},
 		"a node is away": {
-			north: one, south: one, change: func(north, _ *fake) { north.status.Location.Nodes[1].State = wire.Unreachable },
+			north: one, south: one, change: func(north, _ *fake) { north.status.Locations[0].Nodes[1].State = wire.Unreachable },
 			says: "node north-2 is unreachable",
 		},
 		"it stays away": {
-			north: one, south: one, change: func(north, _ *fake) { north.status.Location.Nodes[1] = wire.Node{Name: "north-2", State: wire.Failed} },
+			north: one, south: one, change: func(north, _ *fake) {
+				north.status.Locations[0].Nodes[1] = wire.Node{Name: "north-2", State: wire.Failed}
+			},
 			in: wire.Finalize{Without: []string{"north-2"}}, want: [2][]string{both, both}, level: 2,
 		},
 		"a location is away": {
 			north: one, south: one, change: func(_, south *fake) {
-				south.status.Location.Levels, south.status.Location.State, south.status.Location.Nodes = nil, wire.Unreachable, nil
+				south.status.Locations[0].Levels, south.status.Locations[0].State, south.status.Locations[0].Nodes = nil, wire.Unreachable, nil
 			},
 			says: "location south does not say its levels: it is unreachable",
 		},
 		"the other location is not seen": {
-			north: one, south: one, change: func(north, _ *fake) { north.status.Location.Peer = "west" },
+			north: one, south: one, change: func(north, _ *fake) { north.status.Locations[0].Peer = "west" },
 			says: "sees location north alone, and not west",
 		},
 		"a name that no node has": {
@@ -110,26 +112,14 @@ func TestFinalize(t *testing.T) {
 func TestFinalizeAgain(t *testing.T) {
 	one := wire.Levels{Floor: 1, Active: 1}
 	north, south := leveled("north", "south", one, 2), leveled("south", "north", one, 2)
-	broken := &refusing{fake: south, fail: errors.New("no leader")}
-	_, err := over(clock.System{}, north, broken).Finalize(t.Context(), wire.Finalize{})
+	raise := south.answers[raiseLevels.Name]
+	south.answers[raiseLevels.Name] = func(context.Context, question) error { return errors.New("no leader") }
+	_, err := over(clock.System{}, north, south).Finalize(t.Context(), wire.Finalize{})
 	require.ErrorContains(t, err, "no leader; location south is not finalized (step 1 of 2): finalize again")
 	require.Equal(t, []string{"status", "raise levels to 2 1"}, north.asked)
 
-	broken.fail = nil
-	_, err = over(clock.System{}, north, broken).Finalize(t.Context(), wire.Finalize{})
+	south.answers[raiseLevels.Name] = raise
+	_, err = over(clock.System{}, north, south).Finalize(t.Context(), wire.Finalize{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"status", "status", "raise levels to 2 1", "raise levels to 2 2"}, south.asked)
-}
-
-// refusing is a location whose levels cannot be raised now.
-type refusing struct {
-	*fake
-	fail error
-}
-
-func (r *refusing) RaiseLevels(ctx context.Context, to wire.Levels) (wire.Levels, error) {
-	if r.fail != nil {
-		return to, r.fail
-	}
-	return r.fake.RaiseLevels(ctx, to)
 }

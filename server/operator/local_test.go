@@ -20,8 +20,6 @@ import (
 
 // fakePart is what a process runs of the location south, with its server and its catalog.
 type fakePart struct {
-	part // Calls that a test does not expect panic.
-
 	whole, receives, running bool
 	promotes                 bool
 	accounts                 []*catalog.Account
@@ -38,7 +36,11 @@ func (p *fakePart) Whole() bool            { return p.whole }
 func (p *fakePart) Receives() bool         { return p.receives }
 func (p *fakePart) Running() bool          { return p.running }
 func (p *fakePart) Link() wire.Link        { return p.link }
-func (p *fakePart) SetLink(to wire.Link)   { p.link = to }
+func (p *fakePart) Events() []wire.Event   { return nil }
+
+func (p *fakePart) Readiness(context.Context) wire.LocationReadiness {
+	return wire.LocationReadiness{Name: "south"}
+}
 
 func (p *fakePart) Describe() (wire.Location, error) {
 	return wire.Location{Name: "south", State: wire.Running, Nodes: []wire.Node{{Name: "south-1", State: wire.Stopped}, {Name: "south-2", State: wire.Running}}, Warnings: []string{"two domains"}}, p.fail
@@ -64,18 +66,6 @@ func (p *fakePart) DescribePromotions(ctx context.Context, of []*catalog.Account
 	}
 }
 
-func (p *fakePart) CreateAccount(_ context.Context, n wire.NewAccount) (*catalog.Account, error) {
-	return &catalog.Account{Name: n.Name, Primary: "south"}, p.fail
-}
-
-func (p *fakePart) UpdateAccount(_ context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {
-	return &catalog.Account{Name: name, Primary: "south", Redundancy: catalog.Redundancy(u.Redundancy)}, errors.New("the link is cut"), p.fail
-}
-
-func (p *fakePart) Promote(_ context.Context, name geo.Account, _ wire.Failover) (wire.AccountUpdated, error) {
-	return wire.AccountUpdated{AccountInfo: wire.AccountInfo{Account: wire.Account{Name: name, Primary: "south"}}}, p.fail
-}
-
 func (p *fakePart) Begin(context.Context) error { return p.note("begin") }
 func (p *fakePart) Stop() error                 { return p.note("stop") }
 
@@ -88,13 +78,10 @@ func (p *fakePart) nodes(what string, id geo.NodeID) error {
 	if !p.HasNode(id) {
 		return wire.NoNode("south", id)
 	}
-	return p.note(what, id)
+	return p.note(fmt.Sprintf("%s %d", what, id))
 }
 
-func (p *fakePart) note(what string, nodes ...geo.NodeID) error {
-	for _, id := range nodes {
-		what += fmt.Sprintf(" %d", id)
-	}
+func (p *fakePart) note(what string) error {
 	p.asked = append(p.asked, what)
 	return p.fail
 }
@@ -121,7 +108,7 @@ func (p *fakePart) LocationFailover(context.Context) (wire.LocationFailover, err
 }
 
 func (p *fakePart) local() *Local {
-	return &Local{Location: p, Server: p, Clock: clock.System{}, Warnings: []string{"one rack"}}
+	return &Local{shows: p, Server: p, Clock: clock.System{}, Warnings: []string{"one rack"}}
 }
 
 // The status of a part has the statistics of the accounts whose secondary is here, if the part can
@@ -130,29 +117,29 @@ func TestLocalStatistics(t *testing.T) {
 	accounts := []*catalog.Account{{Name: "photos", Primary: "north", Secondary: "south"}, {Name: "mail", Primary: "south", Secondary: "north"}}
 	for _, c := range []struct{ whole, receives, want bool }{{true, false, true}, {false, true, true}, {false, false, false}} {
 		p := &fakePart{whole: c.whole, receives: c.receives, running: true, accounts: accounts, link: wire.Link{State: wire.LinkCut}}
-		s, err := p.local().Status(t.Context())
+		s, err := p.local().status(t.Context())
 		require.NoError(t, err)
 		require.Len(t, s.Accounts, 2)
 		require.Equal(t, c.want, len(s.Accounts[0].Services) > 0, "%+v", c)
 		require.Empty(t, s.Accounts[1].Services, "its secondary is elsewhere")
 		require.Equal(t, wire.LinkCut, s.Link.State)
-		require.Equal(t, []string{"one rack", "two domains"}, s.Location.Warnings)
+		require.Equal(t, []string{"one rack", "two domains"}, s.Locations[0].Warnings)
 	}
 }
 
 // A status has the failover of a location while that is under way, whichever process of the location answers.
 func TestLocalShowsTheFailoverOfALocation(t *testing.T) {
 	p := &fakePart{running: true}
-	silent, err := p.local().Status(t.Context())
+	silent, err := p.local().status(t.Context())
 	require.NoError(t, err)
 	for phase, want := range map[string]bool{wire.LocationMoving: true, wire.LocationEnding: true, wire.LocationOver: false, "": false} {
 		p.failover = wire.LocationFailover{From: "north", Phase: phase, Waiting: 5}
-		s, err := p.local().Status(t.Context())
+		s, err := p.local().status(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, want, s.Location.Failover != nil, phase)
+		require.Equal(t, want, s.Locations[0].Failover != nil, phase)
 		if want {
-			require.Equal(t, p.failover, *s.Location.Failover)
-			require.Equal(t, p.failover, *Merge([]Status{silent, s, silent}).Location.Failover)
+			require.Equal(t, p.failover, *s.Locations[0].Failover)
+			require.Equal(t, p.failover, *mergeStatus([]wire.Status{silent, s, silent}).Locations[0].Failover)
 		}
 	}
 }
@@ -164,10 +151,10 @@ func TestLocalShowsItsProcess(t *testing.T) {
 	require.NoError(t, err)
 	l.Alarms, l.Process = alarms, func(n *wire.Node) { n.Version = "1.2.3" }
 	alarms.Raise("south", "gap", time.Unix(7, 0))
-	s, err := l.Status(t.Context())
+	s, err := l.status(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []wire.Node{{Name: "south-1", State: wire.Stopped}, {Name: "south-2", State: wire.Running, Version: "1.2.3"}}, s.Location.Nodes)
-	require.Equal(t, map[string]wire.Time{"gap": {Time: time.Unix(7, 0)}}, s.Location.AlarmsRaised)
+	require.Equal(t, []wire.Node{{Name: "south-1", State: wire.Stopped}, {Name: "south-2", State: wire.Running, Version: "1.2.3"}}, s.Locations[0].Nodes)
+	require.Equal(t, map[string]wire.Time{"gap": {Time: time.Unix(7, 0)}}, s.Locations[0].AlarmsRaised)
 }
 
 // A catalog that does not answer costs the status catalogWait and a warning, which names the part;
@@ -177,14 +164,14 @@ func TestLocalStatusWithoutTheCatalog(t *testing.T) {
 		const warning = "the catalog does not answer at node south-2: accounts may be missing here"
 		p := &fakePart{hangs: true, running: true}
 		begun := time.Now()
-		s, err := p.local().Status(t.Context())
+		s, err := p.local().status(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, catalogWait, time.Since(begun))
-		require.Contains(t, s.Location.Warnings, warning)
+		require.Contains(t, s.Locations[0].Warnings, warning)
 		p.running = false
-		s, err = p.local().Status(t.Context())
+		s, err = p.local().status(t.Context())
 		require.NoError(t, err)
-		require.NotContains(t, s.Location.Warnings, warning)
+		require.NotContains(t, s.Locations[0].Warnings, warning)
 	})
 }
 
@@ -194,42 +181,41 @@ func TestLocalOperations(t *testing.T) {
 	l := p.local()
 	for _, fail := range []error{nil, errors.New("disk on fire")} {
 		p.fail, p.asked = fail, nil
-		require.Equal(t, fail, l.Start(t.Context()))
-		require.Equal(t, fail, l.Stop(t.Context()))
-		require.Equal(t, fail, l.StartNode(t.Context(), 2))
-		require.Equal(t, fail, l.StopNode(t.Context(), 3))
-		require.Equal(t, []string{"begin", "stop", "start node 2", "stop node 3"}, p.asked)
-		a, err := l.CreateAccount(t.Context(), wire.NewAccount{Name: "mail"})
+		_, err := ask(t.Context(), Location(l), &startLocation, wire.At{}, wire.None{})
 		require.Equal(t, fail, err)
-		require.Equal(t, fail == nil, a.Name == "mail")
+		_, err = ask(t.Context(), Location(l), &stopLocation, wire.At{}, wire.None{})
+		require.Equal(t, fail, err)
+		_, err = asked(t.Context(), l, &startNode, wire.At{Node: "south-2"})
+		require.Equal(t, fail, err)
+		_, err = asked(t.Context(), l, &stopNode, wire.At{Node: "south-3"})
+		require.Equal(t, fail, err)
+		require.Equal(t, []string{"begin", "stop", "start node 2", "stop node 3"}, p.asked)
 	}
-	require.NoError(t, l.SetLink(t.Context(), wire.Link{State: wire.LinkCut}))
-	require.Equal(t, wire.LinkCut, p.link.State)
 
 	p.fail = nil
-	k, err := l.Keys(t.Context(), "photos")
+	k, err := l.keys(t.Context(), "photos")
 	require.NoError(t, err)
 	require.Equal(t, wire.Keys{Name: "photos", Key1: "b25l", Key2: "dHdv"}, k)
-	_, err = l.Keys(t.Context(), "mail")
+	_, err = l.keys(t.Context(), "mail")
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
-	_, err = l.Account(t.Context(), "mail")
+	_, err = l.account(t.Context(), "mail")
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
-	photos, err := l.Account(t.Context(), "photos")
+	photos, err := l.account(t.Context(), "photos")
 	require.NoError(t, err)
 	require.EqualValues(t, 7, photos.Copied.Rows)
 	require.Equal(t, "no leader", photos.OperationWaits)
 	require.False(t, photos.Promoting())
 	p.promotes, p.accounts[0].Secondary = true, "south"
-	photos, err = l.Account(t.Context(), "photos")
+	photos, err = l.account(t.Context(), "photos")
 	require.NoError(t, err)
 	require.True(t, photos.Promoting())
-	list, err := l.Accounts(t.Context())
+	list, err := l.accounts(t.Context())
 	require.NoError(t, err)
-	require.Len(t, list, 1)
-	require.True(t, list[0].Promoting())
-	require.Equal(t, "no leader", list[0].OperationWaits)
+	require.Len(t, list.Accounts, 1)
+	require.True(t, list.Accounts[0].Promoting())
+	require.Equal(t, "no leader", list.Accounts[0].OperationWaits)
 	p.running = true
-	status, err := l.Status(t.Context())
+	status, err := l.status(t.Context())
 	require.NoError(t, err)
 	require.True(t, status.Accounts[0].Promoting())
 }

@@ -18,18 +18,18 @@ const unawareWait = 2 * time.Second
 // primary of some, in an epoch that is over, so that its failover would pass them by without a word. Empty if it is not so, or
 // that is not known, and for a failover that is under way.
 func (b *Backend) unawareLocation(ctx context.Context, l geo.Location) string {
-	at, err := b.find(l)
+	there, err := b.find(l)
 	if err != nil || len(b.o.Locations) < 2 {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, unawareWait)
 	defer cancel()
-	if now, err := at.LocationFailover(ctx); err != nil || now.UnderWay() {
+	if now, err := ask(ctx, there, &showLocationFailover, wire.At{}, wire.None{}); err != nil || now.UnderWay() {
 		return ""
 	}
 	own := map[geo.Account]wire.Account{}
 	answers := each(b, func(l Location) []wire.Account {
-		list, _ := l.Accounts(ctx) // Nothing from one that does not answer.
+		list, _ := accountsOf(ctx, l) // Nothing from one that does not answer.
 		return list
 	})
 	for i, list := range answers {
@@ -60,7 +60,7 @@ func (b *Backend) unawareLocation(ctx context.Context, l geo.Location) string {
 
 // LocationFailover implements api/admin.Cluster.
 func (b *Backend) LocationFailover(ctx context.Context, l geo.Location) (wire.LocationFailover, error) {
-	return ask(b, l, func(l Location) (wire.LocationFailover, error) { return l.LocationFailover(ctx) })
+	return at(ctx, b, &showLocationFailover, wire.At{Location: l}, wire.None{})
 }
 
 // FailLocationOver implements api/admin.Cluster.
@@ -70,29 +70,5 @@ func (b *Backend) FailLocationOver(ctx context.Context, l geo.Location, f wire.F
 			return wire.LocationFailover{}, &wire.Error{Status: http.StatusConflict, Code: wire.CodeUnaware, Message: why}
 		}
 	}
-	return ask(b, l, func(l Location) (wire.LocationFailover, error) { return l.FailLocationOver(ctx, f) })
-}
-
-// LocationFailover implements Location.
-func (l *Local) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
-	return l.Location.LocationFailover(ctx)
-}
-
-// FailLocationOver implements Location.
-func (l *Local) FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error) {
-	return l.Location.FailLocationOver(ctx, f)
-}
-
-// LocationFailover implements Location.
-func (r *Remote) LocationFailover(ctx context.Context) (wire.LocationFailover, error) {
-	return read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.LocationFailover, error) {
-		return c.LocationFailover(ctx, r.Location)
-	})
-}
-
-// FailLocationOver implements Location.
-func (r *Remote) FailLocationOver(ctx context.Context, f wire.Failover) (wire.LocationFailover, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.LocationFailover, error) {
-		return c.FailLocationOver(ctx, r.Location, f)
-	})
+	return at(ctx, b, &failLocationOver, wire.At{Location: l}, f)
 }

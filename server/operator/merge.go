@@ -8,56 +8,55 @@ import (
 	"antipode/geo"
 )
 
-// Status is what a process, or all processes of a location, know of the location and the
-// accounts. Processes of one location send it to each other as JSON: never rename a field.
-type Status struct {
-	// Location has the nodes of the process alone, and a leader's view of each range that is
-	// led there.
-	Location wire.Location `json:"location"`
-	Link     wire.Link     `json:"link"`
-	// Accounts have their services where the process can compute them.
-	Accounts []wire.AccountStatus `json:"accounts"`
+// mergeStatus makes one status of a location out of those of its processes. Each has the nodes of its process alone, and a
+// leader's view of each range that is led there. The first is that of the process that was asked.
+func mergeStatus(processes []wire.Status) wire.Status {
+	out := processes[0]
+	at := out.Locations[0]
+	at.Alarms, at.AlarmsRaised = map[string]uint64{}, map[string]wire.Time{}
+	for i, s := range processes {
+		if len(s.Locations) != 1 {
+			continue // It does not say of what it is a status.
+		}
+		l := s.Locations[0]
+		for reason, n := range l.Alarms {
+			at.Alarms[reason] += n
+		}
+		for reason, raised := range l.AlarmsRaised {
+			if raised.After(at.AlarmsRaised[reason].Time) {
+				at.AlarmsRaised[reason] = raised
+			}
+		}
+		if i > 0 {
+			mergeLocation(&at, l)
+			out.Accounts = mergeAccounts(out.Accounts, s.Accounts)
+			out.Link = mergeLinks(out.Link, s.Link)
+		}
+	}
+	slices.SortFunc(at.Nodes, func(a, b wire.Node) int { return compareNodes(a.Name, b.Name) })
+	markInSync(&at)
+	out.Locations = []wire.Location{at}
+	return out
 }
 
-// Merge makes one status of a location out of those of its processes. The first is that of
-// the process that was asked.
-func Merge(processes []Status) Status {
-	out := processes[0]
-	out.Location.Alarms, out.Location.AlarmsRaised = map[string]uint64{}, map[string]wire.Time{}
-	for i, s := range processes {
-		for reason, n := range s.Location.Alarms {
-			out.Location.Alarms[reason] += n
+// mergeLocation adds what another process knows of the location.
+func mergeLocation(to *wire.Location, l wire.Location) {
+	to.Nodes = append(to.Nodes, l.Nodes...)
+	to.Clones = append(to.Clones, l.Clones...)
+	to.Levels = higher(to.Levels, l.Levels)
+	to.Failover = cmp.Or(to.Failover, l.Failover)
+	to.Epochs = mergeEpochs(to.Epochs, l.Epochs)
+	to.State = furthest(to.State, l.State)
+	for k, r := range l.Ranges {
+		if k < len(to.Ranges) {
+			mergeRanges(&to.Ranges[k], r)
 		}
-		for reason, at := range s.Location.AlarmsRaised {
-			if at.After(out.Location.AlarmsRaised[reason].Time) {
-				out.Location.AlarmsRaised[reason] = at
-			}
-		}
-		if i == 0 {
-			continue
-		}
-		out.Location.Nodes = append(out.Location.Nodes, s.Location.Nodes...)
-		out.Location.Clones = append(out.Location.Clones, s.Location.Clones...)
-		out.Location.Levels = higher(out.Location.Levels, s.Location.Levels)
-		out.Location.Failover = cmp.Or(out.Location.Failover, s.Location.Failover)
-		out.Location.Epochs = mergeEpochs(out.Location.Epochs, s.Location.Epochs)
-		out.Location.State = furthest(out.Location.State, s.Location.State)
-		for k, r := range s.Location.Ranges {
-			if k < len(out.Location.Ranges) {
-				mergeRanges(&out.Location.Ranges[k], r)
-			}
-		}
-		for _, w := range s.Location.Warnings {
-			if !slices.Contains(out.Location.Warnings, w) {
-				out.Location.Warnings = append(out.Location.Warnings, w)
-			}
-		}
-		out.Accounts = mergeAccounts(out.Accounts, s.Accounts)
-		out.Link = mergeLinks(out.Link, s.Link)
 	}
-	slices.SortFunc(out.Location.Nodes, func(a, b wire.Node) int { return compareNodes(a.Name, b.Name) })
-	out.markInSync()
-	return out
+	for _, w := range l.Warnings {
+		if !slices.Contains(to.Warnings, w) {
+			to.Warnings = append(to.Warnings, w)
+		}
+	}
 }
 
 // higher returns the levels of the process that has applied more of the catalog: they only rise.
@@ -161,9 +160,9 @@ func compareNodes(a, b string) int {
 
 // markInSync sets for each replica whether its leader, which may be in another process,
 // counts it in sync.
-func (s *Status) markInSync() {
+func markInSync(l *wire.Location) {
 	in := map[geo.RangeID]map[string]bool{}
-	for _, r := range s.Location.Ranges {
+	for _, r := range l.Ranges {
 		in[r.Range] = map[string]bool{}
 		if r.LeaderView != nil {
 			for _, v := range r.Standings {
@@ -171,7 +170,7 @@ func (s *Status) markInSync() {
 			}
 		}
 	}
-	for _, n := range s.Location.Nodes {
+	for _, n := range l.Nodes {
 		for k := range n.Replicas {
 			n.Replicas[k].InSync = in[n.Replicas[k].Range][n.Name]
 		}

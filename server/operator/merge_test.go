@@ -28,14 +28,14 @@ func TestMerge(t *testing.T) {
 		return wire.AccountStatus{Account: wire.Account{Name: name}, Services: services}
 	}
 	at := func(seconds int64) wire.Time { return wire.Time{Time: time.Unix(seconds, 0)} }
-	asked := Status{
+	asked := oneStatus{
 		Location: wire.Location{
 			Name: "north", State: wire.Stopped, Nodes: []wire.Node{{Name: "north-2", State: wire.Stopped}},
 			Ranges: []wire.Range{{Range: 1}, {Range: 4}}, Alarms: map[string]uint64{"gap": 1}, AlarmsRaised: map[string]wire.Time{"gap": at(5)},
 		},
 		Link: wire.Link{State: wire.LinkUp},
 	}
-	one := Status{
+	one := oneStatus{
 		Location: wire.Location{
 			State: wire.Running, Nodes: []wire.Node{node(1)}, Alarms: map[string]uint64{"gap": 2, "fork": 1}, Warnings: []string{"w"},
 			AlarmsRaised: map[string]wire.Time{"gap": at(4), "fork": at(3)},
@@ -44,9 +44,9 @@ func TestMerge(t *testing.T) {
 		Accounts: []wire.AccountStatus{account("a", wire.ServiceStatus{Service: "table"}), account("b")},
 		Link:     wire.Link{State: wire.LinkCut},
 	}
-	silent := Status{Link: wire.Link{State: wire.LinkUp}, Location: wire.Location{Nodes: []wire.Node{{Name: "north-3", State: wire.Unreachable}}}}
+	silent := oneStatus{Link: wire.Link{State: wire.LinkUp}, Location: wire.Location{Nodes: []wire.Node{{Name: "north-3", State: wire.Unreachable}}}}
 
-	got := Merge([]Status{asked, one, silent})
+	got := merged([]oneStatus{asked, one, silent})
 	require.Equal(t, wire.Running, got.Location.State, "one of its nodes runs")
 	require.Equal(t, wire.LinkCut, got.Link.State)
 	require.Equal(t, []string{"w"}, got.Location.Warnings)
@@ -61,7 +61,7 @@ func TestMerge(t *testing.T) {
 	require.Len(t, got.Accounts, 2)
 
 	// The views come the other way round: an account's services are those of who knows.
-	got = Merge([]Status{{Location: asked.Location, Accounts: []wire.AccountStatus{account("a"), account("b")}}, one})
+	got = merged([]oneStatus{{Location: asked.Location, Accounts: []wire.AccountStatus{account("a"), account("b")}}, one})
 	require.Len(t, got.Accounts[0].Services, 1)
 	require.Empty(t, got.Accounts[1].Services)
 
@@ -76,33 +76,33 @@ func TestMerge(t *testing.T) {
 		asked wire.AccountStatus
 		want  *wire.Copied
 	}{{copying, known.Copied}, {ended, nil}, {before, nil}} {
-		got = Merge([]Status{{Accounts: []wire.AccountStatus{c.asked}}, {Accounts: []wire.AccountStatus{known}}})
+		got = merged([]oneStatus{{Accounts: []wire.AccountStatus{c.asked}}, {Accounts: []wire.AccountStatus{known}}})
 		require.Equal(t, c.want, got.Accounts[0].Copied)
 		require.Equal(t, c.want != nil, got.Accounts[0].OperationWaits == known.OperationWaits)
 	}
 
-	got = Merge([]Status{asked, one, {Location: wire.Location{Ranges: []wire.Range{{Range: 1}, {Range: 4}}}}})
+	got = merged([]oneStatus{asked, one, {Location: wire.Location{Ranges: []wire.Range{{Range: 1}, {Range: 4}}}}})
 	require.Equal(t, "north-1", got.Location.Ranges[0].Leader)
 }
 
 // R21: each process has its epochs confirmed by itself. One that refuses writes, or gets no answer of the witness, is not
 // hidden behind one that was asked and does well, and is named.
 func TestR21MergeEpochs(t *testing.T) {
-	of := func(e *wire.Epochs) Status { return Status{Location: wire.Location{Epochs: e}} }
+	of := func(e *wire.Epochs) oneStatus { return oneStatus{Location: wire.Location{Epochs: e}} }
 	well := &wire.Epochs{Confirmed: true, By: "witness", Witness: true, WitnessAddress: "third:1"}
 	away := &wire.Epochs{Confirmed: true, By: "witness", Witness: true, WitnessAddress: "third:1", Waiting: "timeout", WaitingNodes: []string{"north-2"}, PartedSeconds: 7}
 	refuses := &wire.Epochs{
 		Witness: true, WitnessAddress: "third:1", Waiting: "refused", WaitingNodes: []string{"north-3"}, UnconfirmedNodes: []string{"north-3"},
 		Refused: []wire.RefusedEpoch{{Account: "a"}},
 	}
-	got := Merge([]Status{of(well), of(nil), of(away), of(refuses), of(refuses)}).Location.Epochs
+	got := merged([]oneStatus{of(well), of(nil), of(away), of(refuses), of(refuses)}).Location.Epochs
 	require.Equal(t, &wire.Epochs{
 		Witness: true, WitnessAddress: "third:1", Waiting: "timeout", WaitingNodes: []string{"north-2", "north-3", "north-3"},
 		UnconfirmedNodes: []string{"north-3", "north-3"}, Refused: refuses.Refused, PartedSeconds: 7,
 	}, got)
 	require.True(t, well.Confirmed, "what was merged stays as it was")
-	require.Equal(t, well, Merge([]Status{of(nil), of(well)}).Location.Epochs)
-	require.False(t, Merge([]Status{of(refuses), of(well)}).Location.Epochs.Confirmed)
+	require.Equal(t, well, merged([]oneStatus{of(nil), of(well)}).Location.Epochs)
+	require.False(t, merged([]oneStatus{of(refuses), of(well)}).Location.Epochs.Confirmed)
 }
 
 // A range elects a leader as long as all replicas that answer expect one; none does any more once one leads.
@@ -119,10 +119,27 @@ func TestMergeElecting(t *testing.T) {
 		{[]wire.Range{{LeaderView: &wire.LeaderView{Leader: "north-1"}}, {Electing: &never}}, nil},
 		{[]wire.Range{{}, {}}, nil},
 	} {
-		var all []Status
+		var all []oneStatus
 		for _, r := range c.of {
-			all = append(all, Status{Location: wire.Location{Ranges: []wire.Range{r}}})
+			all = append(all, oneStatus{Location: wire.Location{Ranges: []wire.Range{r}}})
 		}
-		require.Equal(t, c.want, Merge(all).Location.Ranges[0].Electing, "%+v", c.of)
+		require.Equal(t, c.want, merged(all).Location.Ranges[0].Electing, "%+v", c.of)
 	}
+}
+
+// oneStatus is the status of one process of a location.
+type oneStatus struct {
+	Location wire.Location
+	Link     wire.Link
+	Accounts []wire.AccountStatus
+}
+
+// merged is mergeStatus.
+func merged(of []oneStatus) oneStatus {
+	var all []wire.Status
+	for _, s := range of {
+		all = append(all, wire.Status{Locations: []wire.Location{s.Location}, Link: s.Link, Accounts: s.Accounts})
+	}
+	out := mergeStatus(all)
+	return oneStatus{out.Locations[0], out.Link, out.Accounts}
 }

@@ -47,7 +47,7 @@ func (b *Backend) withoutPrimary(ctx context.Context, of records) (latest wire.A
 	if err != nil {
 		return latest, false
 	}
-	own, err := l.Account(ctx, latest.Name)
+	own, err := accountOf(ctx, l, latest.Name)
 	if err != nil || geo.Epoch(own.Epoch).Compare(geo.Epoch(latest.Epoch)) >= 0 {
 		return latest, false
 	}
@@ -56,7 +56,7 @@ func (b *Backend) withoutPrimary(ctx context.Context, of records) (latest wire.A
 }
 
 // nameUnheld marks the accounts of a status that have no primary. Such an account is shown as its latest record has it.
-func (b *Backend) nameUnheld(ctx context.Context, list []wire.AccountStatus, answers []answer[Status]) {
+func (b *Backend) nameUnheld(ctx context.Context, list []wire.AccountStatus, answers []answer[wire.Status]) {
 	answered := make([][]wire.Account, len(answers))
 	for i, a := range answers {
 		for _, of := range a.value.Accounts {

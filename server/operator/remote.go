@@ -127,10 +127,10 @@ func operate[T any](ctx context.Context, r *Remote, ask func(context.Context, *w
 	return out, err
 }
 
-// Status implements Location: the status of the first node that answers. If none does, all
-// nodes are unreachable.
-func (r *Remote) Status(ctx context.Context) (Status, error) {
-	s, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Status, error) { return c.Status(ctx) })
+func (r *Remote) do(ctx context.Context, q question) error { return q.of.remotely(ctx, r, q) }
+
+// checkStatus is the status of the first node that answers. If none does, all nodes are unreachable.
+func checkStatus(r *Remote, s wire.Status, err error) (wire.Status, error) {
 	switch {
 	case err != nil:
 	case len(s.Locations) != 1:
@@ -138,23 +138,37 @@ func (r *Remote) Status(ctx context.Context) (Status, error) {
 	case s.Locations[0].Name != r.Location:
 		err = fmt.Errorf("a node showed location %s: the configuration names it as a node of %s", s.Locations[0].Name, r.Location)
 	default:
-		return Status{s.Locations[0], s.Link, s.Accounts}, nil
+		return s, nil
 	}
 	out := wire.Location{Name: r.Location, State: wire.Unreachable, Warnings: []string{err.Error()}}
 	for _, n := range r.Nodes {
 		out.Nodes = append(out.Nodes, wire.Node{Name: r.nodeName(n), State: wire.Unreachable})
 	}
-	return Status{Location: out}, nil
+	return wire.Status{Locations: []wire.Location{out}}, nil
 }
 
-// Events implements Location.
-func (r *Remote) Events(ctx context.Context) wire.EventList {
-	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.EventList, error) { return c.Events(ctx) })
+// silentEvents names a location whose events could not be read.
+func silentEvents(r *Remote, list wire.EventList, err error) (wire.EventList, error) {
 	if err != nil {
 		r.Logger.Warn("events are missing: no node answers", "location", r.Location, "error", err)
-		return wire.EventList{Silent: []string{string(r.Location)}}
+		return wire.EventList{Silent: []string{string(r.Location)}}, nil
 	}
-	return list
+	return list, nil
+}
+
+// onlyFlow is what a node has answered of its own location: it answers for all processes of that.
+func onlyFlow(r *Remote, out wire.Flows, err error) (wire.Flows, error) {
+	if err != nil {
+		return wire.Flows{}, err
+	}
+	for _, f := range out.Flows {
+		if f.Location == r.Location {
+			return wire.Flows{Flows: []wire.Flow{f}}, nil
+		}
+	}
+	return wire.Flows{}, &wire.Error{
+		Status: http.StatusServiceUnavailable, Code: wire.CodeNoNodeAnswers, Message: "no node showed the streams of location " + string(r.Location),
+	}
 }
 
 // Readiness implements Location. It asks all nodes at once; those that do not answer are left
@@ -197,35 +211,12 @@ func serving(nodes []wire.LocationReadiness) wire.LocationReadiness {
 	return out
 }
 
-// Accounts implements Location.
-func (r *Remote) Accounts(ctx context.Context) ([]wire.Account, error) {
-	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) ([]wire.AccountInfo, error) { return c.Accounts(ctx) })
-	var out []wire.Account
-	for _, a := range list {
-		out = append(out, a.Account)
-	}
-	return out, err
-}
-
-// Account implements Location.
-func (r *Remote) Account(ctx context.Context, name geo.Account) (wire.Account, error) {
-	a, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.AccountInfo, error) { return c.Account(ctx, name) })
-	return a.Account, err
-}
-
-// Keys implements Location.
-func (r *Remote) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
-	return read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Keys, error) { return c.Keys(ctx, name) })
-}
-
-// CreateAccount implements Location.
-func (r *Remote) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Account, error) {
-	a, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.AccountInfo, error) { return c.CreateAccount(ctx, n) })
-	return a.Account, err
-}
-
 // node finds a node and its admin port.
-func (r *Remote) node(id geo.NodeID) (Node, error) {
+func (r *Remote) node(name string) (Node, error) {
+	_, id, err := wire.ParseNodeName(name)
+	if err != nil {
+		return Node{}, err
+	}
 	for _, n := range r.Nodes {
 		switch {
 		case n.ID != id:
@@ -239,62 +230,15 @@ func (r *Remote) node(id geo.NodeID) (Node, error) {
 }
 
 // atNode has a node carry out an operation.
-func (r *Remote) atNode(id geo.NodeID, ask func(c *wire.Client, name string) (wire.Changed, error)) error {
-	n, err := r.node(id)
+func atNode[T any](ctx context.Context, r *Remote, name string, ask func(context.Context, *wire.Client) (T, error)) (T, error) {
+	n, err := r.node(name)
 	if err != nil {
-		return err
+		var none T
+		return none, err
 	}
-	_, err = ask(n.Admin, r.nodeName(n))
+	out, err := ask(ctx, n.Admin)
 	if errors.Is(err, wire.ErrUnreachable) {
-		return silent("node "+r.nodeName(n)+" does not answer on its admin port", err)
+		err = silent("node "+r.nodeName(n)+" does not answer on its admin port", err)
 	}
-	return err
-}
-
-// StartNode implements Location.
-func (r *Remote) StartNode(ctx context.Context, id geo.NodeID) error {
-	return r.atNode(id, func(c *wire.Client, name string) (wire.Changed, error) { return c.StartNode(ctx, name) })
-}
-
-// StopNode implements Location.
-func (r *Remote) StopNode(ctx context.Context, id geo.NodeID) error {
-	return r.atNode(id, func(c *wire.Client, name string) (wire.Changed, error) { return c.StopNode(ctx, name) })
-}
-
-// Start implements Location.
-func (r *Remote) Start(ctx context.Context) error {
-	_, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Changed, error) {
-		return c.StartLocation(ctx, r.Location)
-	})
-	return err
-}
-
-// Stop implements Location.
-func (r *Remote) Stop(ctx context.Context) error {
-	_, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Changed, error) {
-		return c.StopLocation(ctx, r.Location)
-	})
-	return err
-}
-
-// RecoverRange implements Location.
-func (r *Remote) RecoverRange(ctx context.Context, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.RangeRecovered, error) {
-		return c.RecoverRange(ctx, r.Location, id, in)
-	})
-}
-
-// SetLink implements Location: at this location's end.
-func (r *Remote) SetLink(ctx context.Context, to wire.Link) error {
-	_, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Link, error) {
-		switch to.State {
-		case wire.LinkCut:
-			return c.CutLink(ctx)
-		case wire.LinkDelayed:
-			return c.DelayLink(ctx, to.Delay())
-		default:
-			return c.HealLink(ctx)
-		}
-	})
-	return err
+	return out, err
 }

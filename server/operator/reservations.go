@@ -16,13 +16,15 @@ import (
 func (b *Backend) Reservations(ctx context.Context) (wire.Reservations, error) {
 	var out wire.Reservations
 	var errs []error
-	for i, a := range each(b, func(l Location) answer[[]wire.Reservation] { return answerOf(l.Reservations(ctx)) }) {
+	for i, a := range each(b, func(l Location) answer[wire.Reservations] {
+		return answerOf(ask(ctx, l, &listReservations, wire.At{}, wire.None{}))
+	}) {
 		if a.err != nil {
 			errs = append(errs, a.err)
 			out.SilentLocations = append(out.SilentLocations, b.o.Locations[i].Name())
 			continue
 		}
-		out.Reservations = append(out.Reservations, a.value...)
+		out.Reservations = append(out.Reservations, a.value.Reservations...)
 	}
 	if len(errs) == len(b.o.Locations) {
 		return wire.Reservations{}, errors.Join(errs...)
@@ -56,7 +58,7 @@ func (b *Backend) waits(ctx context.Context, r wire.Reservation, all wire.Reserv
 // complete reports whether a location knows the account.
 func (b *Backend) complete(ctx context.Context, name geo.Account) bool {
 	return slices.Contains(each(b, func(l Location) bool {
-		_, err := l.Account(ctx, name)
+		_, err := accountOf(ctx, l, name)
 		return err == nil
 	}), true)
 }
@@ -78,15 +80,11 @@ func (b *Backend) FreeReservation(ctx context.Context, name geo.Account, only ge
 			if r.Name != name || r.Kind != kind || only != "" && r.Location != only {
 				continue
 			}
-			freed := false
-			err := b.at(r.Location, func(l Location) (err error) {
-				freed, err = l.FreeReservation(ctx, name)
-				return err
-			})
+			freed, err := at(ctx, b, &freeReservation, wire.At{Account: name, Location: r.Location}, wire.None{})
 			if err != nil {
 				return out, err
 			}
-			if freed {
+			if len(freed.Reservations) > 0 {
 				out.Reservations = append(out.Reservations, r)
 			}
 		}
@@ -94,14 +92,26 @@ func (b *Backend) FreeReservation(ctx context.Context, name geo.Account, only ge
 	return out, nil
 }
 
-// Reservations implements Location.
-func (l *Local) Reservations(ctx context.Context) ([]wire.Reservation, error) {
+// reservations lists what the location holds of accounts whose creation has not ended.
+func (l *Local) reservations(ctx context.Context) (wire.Reservations, error) {
 	list, err := l.Location.Incomplete(ctx)
-	out := make([]wire.Reservation, 0, len(list))
-	for _, a := range list {
-		out = append(out, l.reservation(a))
+	return l.describeReservations(list...), err
+}
+
+// free gives up one of them.
+func (l *Local) free(ctx context.Context, name geo.Account) (wire.Reservations, error) {
+	a, err := l.Location.Free(ctx, name)
+	if a == nil {
+		return wire.Reservations{}, err
 	}
-	return out, err
+	return l.describeReservations(a), err
+}
+
+func (l *Local) describeReservations(list ...*catalog.Account) (out wire.Reservations) {
+	for _, a := range list {
+		out.Reservations = append(out.Reservations, l.reservation(a))
+	}
+	return out
 }
 
 func (l *Local) reservation(a *catalog.Account) wire.Reservation {
@@ -114,24 +124,4 @@ func (l *Local) reservation(a *catalog.Account) wire.Reservation {
 	}
 	out.AgeSeconds = max(0, l.Clock.Now().Sub(out.Since.Time).Seconds())
 	return out
-}
-
-// FreeReservation implements Location.
-func (l *Local) FreeReservation(ctx context.Context, name geo.Account) (freed bool, err error) {
-	a, err := l.Location.Free(ctx, name)
-	return a != nil, err
-}
-
-// Reservations implements Location.
-func (r *Remote) Reservations(ctx context.Context) ([]wire.Reservation, error) {
-	list, err := read(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Reservations, error) { return c.Reservations(ctx) })
-	return list.Reservations, err
-}
-
-// FreeReservation implements Location.
-func (r *Remote) FreeReservation(ctx context.Context, name geo.Account) (freed bool, err error) {
-	out, err := operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Reservations, error) {
-		return c.FreeReservation(ctx, name)
-	})
-	return len(out.Reservations) > 0, err
 }

@@ -19,33 +19,20 @@ func (b *Backend) Support(ctx context.Context, name geo.Location, id geo.NodeID)
 		}
 		return b.o.Support(), nil
 	}
-	err = b.atNode(name, id, func(l Location) error {
-		out, err = l.Support(ctx, id)
-		return err
-	})
-	return out, err
+	return onNode(ctx, b, &nodeSupport, name, id)
 }
 
-// Support implements Location: the nodes that run here are one process.
-func (l *Local) Support(_ context.Context, id geo.NodeID) (wire.Support, error) {
-	if !l.Location.HasNode(id) {
-		return wire.Support{}, wire.NoNode(l.Location.Location(), id)
+// support is what this process knows of itself, if the node runs here.
+func (l *Local) support(at wire.At) (wire.Support, error) {
+	_, id, err := wire.ParseNodeName(at.Node)
+	if err != nil {
+		return wire.Support{}, err
+	}
+	if !l.view().HasNode(id) {
+		return wire.Support{}, wire.NoNode(l.Name(), id)
 	}
 	if l.Gather == nil {
 		return wire.Support{}, errNoSupport
 	}
 	return l.Gather(), nil
-}
-
-// Support implements Location.
-func (r *Remote) Support(ctx context.Context, id geo.NodeID) (wire.Support, error) {
-	n, err := r.node(id)
-	if err != nil {
-		return wire.Support{}, err
-	}
-	out, err := n.Admin.NodeSupport(ctx, r.nodeName(n))
-	if errors.Is(err, wire.ErrUnreachable) {
-		return out, silent("node "+r.nodeName(n)+" does not answer on its admin port", err)
-	}
-	return out, err
 }

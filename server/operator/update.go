@@ -28,7 +28,7 @@ func (b *Backend) atPrimary(ctx context.Context, a wire.Account) wire.Account {
 	}
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
-	answers := each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, a.Name)) })
+	answers := each(b, func(l Location) answer[wire.Account] { return answerOf(accountOf(ctx, l, a.Name)) })
 	latest, unheld := b.withoutPrimary(ctx, b.recordsOf(answers))
 	if unheld {
 		a = latest
@@ -111,7 +111,7 @@ func byName(list []wire.AccountStatus) map[geo.Account]int {
 
 // UpdateAccount implements api/admin.Cluster. The primary of the account changes it.
 func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
-	a, err := known(ctx, b, func(ctx context.Context, l Location) (wire.Account, error) { return l.Account(ctx, name) })
+	a, err := known(ctx, b, func(ctx context.Context, l Location) (wire.Account, error) { return accountOf(ctx, l, name) })
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
@@ -143,7 +143,7 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 			return wire.AccountUpdated{}, err
 		}
 	}
-	out, err := l.UpdateAccount(ctx, name, u)
+	out, err := ask(ctx, l, &updateAccount, wire.At{Account: name}, u)
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
@@ -156,7 +156,7 @@ func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.Up
 func unaware(ctx context.Context, l Location, a wire.Account) string {
 	ctx, cancel := context.WithTimeout(ctx, primaryWait)
 	defer cancel()
-	own, err := l.Account(ctx, a.Name)
+	own, err := accountOf(ctx, l, a.Name)
 	if err != nil || !behind(l.Name(), own, a) {
 		return ""
 	}
@@ -183,7 +183,7 @@ func (b *Backend) waitsForClock(ctx context.Context, a wire.Account) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, clockWait)
 	defer cancel()
-	f, err := l.Flow(ctx, a.Name)
+	f, err := flowOf(ctx, l, a.Name)
 	if err != nil {
 		return nil //nolint:nilerr // The primary asks, too.
 	}
@@ -205,14 +205,14 @@ func (b *Backend) endPromotion(ctx context.Context, a wire.Account, u wire.Updat
 	}
 	ctx, cancel := context.WithTimeout(ctx, endWait)
 	defer cancel()
-	if out, err = l.UpdateAccount(ctx, a.Name, u); err == nil {
+	if out, err = ask(ctx, l, &updateAccount, wire.At{Account: a.Name}, u); err == nil {
 		out.AccountInfo = b.info(out.Account)
 	}
 	return out, err
 }
 
-// UpdateAccount implements Location. The catalog's leader must be in this process.
-func (l *Local) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
+// update changes an account. The catalog's leader must be in this process.
+func (l *Local) update(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
 	if f := u.Failover; f != nil && f.Type == wire.FailoverUnplanned {
 		if err := location.CheckFailover(u); err != nil {
 			return wire.AccountUpdated{}, err
@@ -228,11 +228,4 @@ func (l *Local) UpdateAccount(ctx context.Context, name geo.Account, u wire.Upda
 		out.Behind = behind.Error()
 	}
 	return out, nil
-}
-
-// UpdateAccount implements Location.
-func (r *Remote) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.AccountUpdated, error) {
-		return c.UpdateAccount(ctx, name, u)
-	})
 }

@@ -15,7 +15,7 @@ func (b *Backend) StartVerify(ctx context.Context, name geo.Account, q wire.Veri
 	if err != nil {
 		return wire.Verify{}, err
 	}
-	return l.StartVerify(ctx, name, q)
+	return ask(ctx, l, &startVerify, wire.At{Account: name}, q)
 }
 
 // Verify implements api/admin.Cluster.
@@ -24,14 +24,14 @@ func (b *Backend) Verify(ctx context.Context, name geo.Account) (wire.Verify, er
 	if err != nil {
 		return wire.Verify{}, err
 	}
-	return l.Verify(ctx, name)
+	return ask(ctx, l, &showVerify, wire.At{Account: name}, wire.None{})
 }
 
 // primaryOf returns the primary location of an account, as the latest epoch that is known here has it.
 func (b *Backend) primaryOf(ctx context.Context, name geo.Account) (Location, error) {
 	var found wire.Account
 	var failed error
-	for _, a := range each(b, func(l Location) answer[wire.Account] { return answerOf(l.Account(ctx, name)) }) {
+	for _, a := range each(b, func(l Location) answer[wire.Account] { return answerOf(accountOf(ctx, l, name)) }) {
 		switch {
 		case a.err == nil && a.value.Epoch.Number >= found.Epoch.Number:
 			found = a.value
@@ -53,24 +53,4 @@ func (b *Backend) primaryOf(ctx context.Context, name geo.Account) (Location, er
 		}
 	}
 	return l, nil
-}
-
-// StartVerify implements Location.
-func (l *Local) StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error) {
-	return l.Location.StartVerify(ctx, name, q)
-}
-
-// Verify implements Location.
-func (l *Local) Verify(_ context.Context, name geo.Account) (wire.Verify, error) {
-	return l.Location.Verified(name)
-}
-
-// StartVerify implements Location: the first node that can be reached compares.
-func (r *Remote) StartVerify(ctx context.Context, name geo.Account, q wire.VerifyQuery) (wire.Verify, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Verify, error) { return c.StartVerify(ctx, name, q) })
-}
-
-// Verify implements Location: it asks the node that StartVerify would ask.
-func (r *Remote) Verify(ctx context.Context, name geo.Account) (wire.Verify, error) {
-	return operate(ctx, r, func(ctx context.Context, c *wire.Client) (wire.Verify, error) { return c.Verify(ctx, name) })
 }

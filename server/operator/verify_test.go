@@ -14,10 +14,12 @@ import (
 
 // The location that is the primary in the latest epoch compares; a port that does not reach it says so.
 func TestVerifyAsksThePrimary(t *testing.T) {
-	account := func(n geo.EpochNumber, primary geo.Location) []wire.Account {
-		return []wire.Account{{Name: "photos", Primary: primary, Epoch: wire.Epoch{Number: n}}}
+	knows := func(name geo.Location, n geo.EpochNumber, primary geo.Location) *fake {
+		f := newFake(name)
+		f.accounts = []wire.Account{{Name: "photos", Primary: primary, Epoch: wire.Epoch{Number: n}}}
+		return f
 	}
-	north, south := &fake{name: "north", accounts: account(1, "north")}, &fake{name: "south", accounts: account(2, "south")}
+	north, south := knows("north", 1, "north"), knows("south", 2, "south")
 	b := New(Options{Clock: clock.System{}, Locations: []Location{north, south}})
 	v, err := b.StartVerify(t.Context(), "photos", wire.VerifyQuery{Service: "blob"})
 	require.NoError(t, err)
@@ -29,14 +31,16 @@ func TestVerifyAsksThePrimary(t *testing.T) {
 	_, err = b.Verify(t.Context(), "nobody")
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
 
-	alone := New(Options{Clock: clock.System{}, Locations: []Location{&fake{name: "north", accounts: account(2, "south")}}})
+	alone := New(Options{Clock: clock.System{}, Locations: []Location{knows("north", 2, "south")}})
 	_, err = alone.StartVerify(t.Context(), "photos", wire.VerifyQuery{})
 	var said *wire.Error
 	require.ErrorAs(t, err, &said)
 	require.Equal(t, wire.CodeAskPrimary, said.Code)
 	require.Contains(t, said.Message, "south")
 
-	away := New(Options{Clock: clock.System{}, Locations: []Location{&fake{name: "north"}, &fake{name: "south", fail: errors.New("away")}}})
+	silent := newFake("south")
+	silent.fail = errors.New("away")
+	away := New(Options{Clock: clock.System{}, Locations: []Location{newFake("north"), silent}})
 	_, err = away.StartVerify(t.Context(), "photos", wire.VerifyQuery{})
 	require.ErrorContains(t, err, "away")
 }

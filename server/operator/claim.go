@@ -1,4 +1,4 @@
-package node
+package operator
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/server/operator"
 )
 
 // claimPoll is after how long a process looks again whether another one goes on with the same clone.
@@ -25,7 +24,7 @@ const claimPoll = 20 * time.Millisecond
 // process: so all are asked for clones behind, and not with the same question.
 //
 // A process that does not answer is passed over: one that comes back after less than the time that a clone takes to open may
-// have opened a second one, which members.DropClone drops with the first.
+// have opened a second one, which dropMembersClone drops with the first.
 //
 // Methods may be called concurrently.
 type cloneClaims struct {
@@ -68,9 +67,9 @@ func (c *cloneClaims) all() map[geo.Account]bool {
 }
 
 // claimClone claims the clone of an account, which m.claims.end must follow, or returns why no clone may be opened.
-func (m *members) claimClone(ctx context.Context, name geo.Account) (err error) {
+func (m *Members) claimClone(ctx context.Context, name geo.Account) (err error) {
 	if !m.claims.begin(name) {
-		return beingOpened(name, wire.NodeName(m.Name(), m.self))
+		return beingOpened(name, wire.NodeName(m.Name(), m.o.Self))
 	}
 	defer func() {
 		if err != nil {
@@ -81,7 +80,7 @@ func (m *members) claimClone(ctx context.Context, name geo.Account) (err error) 
 		others := false
 		for _, a := range m.askClones(ctx) {
 			sure, claimed := a.Opening[name]
-			if claimed && (sure || a.Node < m.self) {
+			if claimed && (sure || a.Node < m.o.Self) {
 				return beingOpened(name, wire.NodeName(m.Name(), a.Node))
 			}
 			others = others || claimed
@@ -97,11 +96,11 @@ func (m *members) claimClone(ctx context.Context, name geo.Account) (err error) 
 }
 
 // checkNoClone returns an error unless no process that answers has a clone of the account.
-func (m *members) checkNoClone(ctx context.Context, name geo.Account) error {
-	switch c, err := m.Clone(ctx, name); {
+func (m *Members) checkNoClone(ctx context.Context, name geo.Account) error {
+	switch c, err := ask(ctx, Location(m), &showClone, wire.At{Account: name}, wire.None{}); {
 	case err == nil:
 		return hasClone(c)
-	case !operator.NoClone(err):
+	case !noClone(err):
 		return err
 	}
 	return nil

@@ -1,7 +1,8 @@
-package node
+package operator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,7 +17,6 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/server/location"
-	"antipode/server/operator"
 	"antipode/services/storageerr"
 	stampnode "antipode/stamp/node"
 )
@@ -24,7 +24,7 @@ import (
 // process is one process of the location north: what it runs, its server, and its calls to the
 // others.
 type process struct {
-	operator.Location // Calls that a test does not expect panic.
+	answers // Calls that a test does not expect panic.
 
 	id   geo.NodeID
 	all  processes
@@ -35,7 +35,7 @@ type process struct {
 	away, hangs bool
 	// late, if set, delays each call and each answer, and opens the opening of a clone.
 	late, opens func()
-	// confirmed: its epochs were, by an operator.
+	// confirmed: its epochs were, by an
 	confirmed bool
 
 	mu       sync.Mutex
@@ -50,20 +50,20 @@ type process struct {
 type processes map[geo.NodeID]*process
 
 // three returns the processes of three nodes that run, and the view that each has of the location.
-func three(leader *geo.NodeID) (processes, map[geo.NodeID]*members) {
-	all, views := processes{}, map[geo.NodeID]*members{}
+func three(leader *geo.NodeID) (processes, map[geo.NodeID]*Members) {
+	all, views := processes{}, map[geo.NodeID]*Members{}
 	for _, id := range []geo.NodeID{1, 2, 3} {
-		p := &process{id: id, all: all, running: true, handlers: map[string]stampnode.CallHandler{}, link: wire.Link{State: wire.LinkUp}}
+		p := &process{id: id, all: all, running: true, answers: answers{}, handlers: map[string]stampnode.CallHandler{}, link: wire.Link{State: wire.LinkUp}}
 		all[id] = p
-		views[id] = &members{
-			Location: p, server: fakeServer{p}, self: id, nodes: []geo.NodeID{1, 2, 3}, calls: p,
-			catalogLeader: func() (geo.NodeID, bool) { return *leader, *leader != 0 },
-		}
-		views[id].serve()
-		views[id].serveClones(func() []wire.Clone {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			return slices.Clone(p.clones)
+		p.serve()
+		views[id] = NewMembers(MembersOptions{
+			Own: p, Server: fakeServer{p}, Self: id, Nodes: []geo.NodeID{1, 2, 3}, Calls: p,
+			CatalogLeader: func() (geo.NodeID, bool) { return *leader, *leader != 0 },
+			Clones: func() []wire.Clone {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return slices.Clone(p.clones)
+			},
 		})
 	}
 	return all, views
@@ -83,7 +83,11 @@ func (p *process) CallProcess(ctx context.Context, to geo.NodeID, method string,
 	if callee.away {
 		return nil, fmt.Errorf("process of node %d: %w", to, stampnode.ErrUnreachable)
 	}
-	out, err := callee.handlers[method](ctx, body)
+	does := callee.handlers[method]
+	if does == nil {
+		return nil, fmt.Errorf("process of node %d has no call %s", to, method)
+	}
+	out, err := does(ctx, body)
 	if err != nil {
 		err = errors.New(fmt.Sprint("process of node ", to, ": ", err)) // The identity of other errors is lost on the way.
 	}
@@ -94,6 +98,39 @@ func (p *process) CallProcess(ctx context.Context, to geo.NodeID, method string,
 func (p *process) HandleProcess(method string, f stampnode.CallHandler) { p.handlers[method] = f }
 
 func (p *process) Name() geo.Location { return "north" }
+
+func (p *process) Readiness(context.Context) wire.LocationReadiness {
+	return wire.LocationReadiness{Name: "north"}
+}
+
+func (p *process) do(ctx context.Context, q question) error { return p.answer(ctx, q) }
+
+// serve sets what the process does in place of operations.
+func (p *process) serve() {
+	does(p.answers, &showStatus, p.status)
+	does(p.answers, &listEvents, func(context.Context, wire.At, wire.None) (wire.EventList, error) {
+		return wire.EventList{Events: []wire.Event{{Node: wire.NodeName("north", p.id), Number: 1}}}, nil
+	})
+	does(p.answers, &showFlows, p.flows)
+	does(p.answers, &createAccount, p.create)
+	does(p.answers, &updateAccount, p.update)
+	does(p.answers, &overrideEpochs, p.override)
+	does(p.answers, &showClone, func(_ context.Context, at wire.At, _ wire.None) (wire.Clone, error) {
+		return p.clone(at.Account, false)
+	})
+	does(p.answers, &dropClone, func(_ context.Context, at wire.At, _ wire.None) (wire.Clone, error) { return p.clone(at.Account, true) })
+	does(p.answers, &openClone, func(ctx context.Context, at wire.At, in wire.OpenClone) (wire.Clone, error) {
+		return p.openClone(ctx, at.Account, in)
+	})
+	for state, o := range map[wire.LinkState]*operation[wire.None, wire.Link]{wire.LinkCut: &cutLink, wire.LinkUp: &healLink} {
+		does(p.answers, o, func(context.Context, wire.At, wire.None) (wire.Link, error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.link = wire.Link{State: state}
+			return p.link, p.fail
+		})
+	}
+}
 
 // fakeServer is the server of a process.
 type fakeServer struct{ p *process }
@@ -121,45 +158,37 @@ func (p *process) operate(what string, runs bool) error {
 	return nil
 }
 
-func (p *process) SetLink(_ context.Context, l wire.Link) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.link = l
-	return p.fail
-}
-
-func (p *process) Status(context.Context) (operator.Status, error) {
+func (p *process) status(context.Context, wire.At, wire.None) (wire.Status, error) {
 	state := wire.Stopped
 	if (fakeServer{p}).Running() {
 		state = wire.Running
 	}
 	node := wire.Node{Name: wire.NodeName("north", p.id), State: state}
-	return operator.Status{Location: wire.Location{Name: "north", State: state, Nodes: []wire.Node{node}}, Link: p.link}, p.fail
+	return wire.Status{Locations: []wire.Location{{Name: "north", State: state, Nodes: []wire.Node{node}}}, Link: p.link}, p.fail
 }
 
-func (p *process) Events(context.Context) wire.EventList {
-	return wire.EventList{Events: []wire.Event{{Node: wire.NodeName("north", p.id), Number: 1}}}
-}
-
-func (p *process) CreateAccount(_ context.Context, a wire.NewAccount) (wire.Account, error) {
+func (p *process) create(_ context.Context, _ wire.At, a wire.NewAccount) (wire.AccountInfo, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.Contains(p.accounts, a.Name) {
-		return wire.Account{}, fmt.Errorf("catalog: %w", storageerr.AccountAlreadyExists)
+		return wire.AccountInfo{}, fmt.Errorf("catalog: %w", storageerr.AccountAlreadyExists)
 	}
 	p.accounts = append(p.accounts, a.Name)
-	return wire.Account{Name: a.Name, Primary: "north"}, p.fail
+	return wire.AccountInfo{Account: wire.Account{Name: a.Name, Primary: "north"}}, p.fail
 }
 
-func (p *process) Account(_ context.Context, name geo.Account) (wire.Account, error) {
-	return wire.Account{Name: name, Redundancy: "from the catalog"}, nil
-}
-
-func states(s operator.Status) (out []wire.State) {
-	for _, n := range s.Location.Nodes {
+func states(s wire.Status) (out []wire.State) {
+	for _, n := range s.Locations[0].Nodes {
 		out = append(out, n.State)
 	}
 	return out
+}
+
+func eventsOf(t *testing.T, l Location) wire.EventList {
+	t.Helper()
+	list, err := asked(t.Context(), l, &listEvents, wire.At{})
+	require.NoError(t, err)
+	return list
 }
 
 // Each node shows the whole location. A process that does not answer, be it away, hung or failed, is
@@ -168,35 +197,75 @@ func TestMembersShowTheLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, views := three(new(geo.NodeID))
 		for id, m := range views {
-			s, err := m.Status(t.Context())
+			s, err := statusOf(t.Context(), m)
 			require.NoError(t, err)
 			require.Equal(t, []wire.State{wire.Running, wire.Running, wire.Running}, states(s), "as node %d shows it", id)
-			require.Len(t, m.Events(t.Context()).Events, 3)
+			require.Len(t, eventsOf(t, m).Events, 3)
 		}
 		all[1].running = false
 		all[3].link = wire.Link{State: wire.LinkCut}
-		s, err := views[1].Status(t.Context())
+		s, err := statusOf(t.Context(), views[1])
 		require.NoError(t, err)
 		require.Equal(t, []wire.State{wire.Stopped, wire.Running, wire.Running}, states(s))
-		require.Equal(t, wire.Running, s.Location.State)
+		require.Equal(t, wire.Running, s.Locations[0].State)
 		require.Equal(t, wire.LinkCut, s.Link.State)
 
 		all[2].away, all[3].hangs = true, true
 		begun := time.Now()
-		s, err = views[1].Status(t.Context())
+		s, err = statusOf(t.Context(), views[1])
 		require.NoError(t, err)
 		require.Equal(t, []wire.State{wire.Stopped, wire.Unreachable, wire.Unreachable}, states(s))
 		require.Equal(t, peerWait, time.Since(begun))
-		require.Len(t, views[1].Events(t.Context()).Events, 1)
-		require.Equal(t, []string{"north-2", "north-3"}, views[1].Events(t.Context()).Silent)
+		require.Len(t, eventsOf(t, views[1]).Events, 1)
+		require.Equal(t, []string{"north-2", "north-3"}, eventsOf(t, views[1]).Silent)
 
 		all[2].away, all[2].fail = false, errors.New("disk on fire")
-		s, err = views[1].Status(t.Context())
+		s, err = statusOf(t.Context(), views[1])
 		require.NoError(t, err)
-		require.Equal(t, wire.Unreachable, s.Location.Nodes[1].State)
-		_, err = views[2].Status(t.Context())
+		require.Equal(t, wire.Unreachable, s.Locations[0].Nodes[1].State)
+		_, err = statusOf(t.Context(), views[2])
 		require.ErrorIs(t, err, all[2].fail, "a process that cannot show itself shows nothing")
 	})
+}
+
+// While the nodes of a location are upgraded one by one each shows the whole location: one of the earlier version answers its
+// own calls alone, and makes them.
+func TestMembersOfTwoVersions(t *testing.T) {
+	leader := geo.NodeID(1)
+	all, views := three(&leader)
+	delete(all[3].handlers, methodCall)
+	all[3].running = false
+	s, err := statusOf(t.Context(), views[1])
+	require.NoError(t, err)
+	require.Equal(t, []wire.State{wire.Running, wire.Running, wire.Stopped}, states(s))
+	require.Len(t, eventsOf(t, views[1]).Events, 3)
+	require.Empty(t, eventsOf(t, views[1]).Silent)
+	f, err := flowOf(t.Context(), views[1], "photos")
+	require.NoError(t, err)
+	require.Equal(t, wire.LinkCut, f.Link.State, "as node 3 has it")
+	require.Empty(t, f.Silent)
+
+	var earlier struct {
+		Location struct {
+			Nodes []struct{ Name, State string }
+		}
+	}
+	body, err := all[3].CallProcess(t.Context(), 1, methodView, nil)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(body, &earlier))
+	require.Len(t, earlier.Location.Nodes, 1, "of that process alone")
+	require.Equal(t, "north-1", earlier.Location.Nodes[0].Name)
+	var events []wire.Event
+	body, err = all[3].CallProcess(t.Context(), 1, methodEvents, nil)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(body, &events))
+	require.Equal(t, []wire.Event{{Node: "north-1", Number: 1}}, events)
+	var two wire.Flow
+	body, err = all[3].CallProcess(t.Context(), 2, methodFlow, []byte("photos"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(body, &two))
+	require.Equal(t, "north-2", two.Ranges[1].Leader)
+	require.Nil(t, two.Ranges[0].Source, "of that process alone")
 }
 
 // An operation on a node is carried out by that node's process, whichever node is asked; its error
@@ -204,23 +273,23 @@ func TestMembersShowTheLocation(t *testing.T) {
 func TestOperationOnANodeOfTheLocation(t *testing.T) {
 	all, views := three(new(geo.NodeID))
 	for _, asked := range []geo.NodeID{1, 2} {
-		require.NoError(t, views[asked].StopNode(t.Context(), 2))
-		require.Error(t, views[asked].StartNode(t.Context(), 1), "it runs")
-		require.NoError(t, views[asked].StartNode(t.Context(), 2))
+		require.NoError(t, nodeAsked(t, views[asked], &stopNode, 2))
+		require.Error(t, nodeAsked(t, views[asked], &startNode, 1), "it runs")
+		require.NoError(t, nodeAsked(t, views[asked], &startNode, 2))
 	}
 	require.Equal(t, []string{"stop", "begin", "stop", "begin"}, all[2].asked)
 	require.Empty(t, all[3].asked)
-	_, noSupport := views[1].Support(t.Context(), 4)
-	for _, err := range []error{noSupport, views[1].StopNode(t.Context(), 4)} {
+	_, noSupport := asked(t.Context(), views[1], &nodeSupport, wire.At{Node: "north-4"})
+	for _, err := range []error{noSupport, nodeAsked(t, views[1], &stopNode, 4)} {
 		var said *wire.Error
 		require.ErrorAs(t, err, &said)
 		require.Equal(t, wire.CodeNoNode, said.Code)
 		require.Contains(t, said.Message, "north-4")
 	}
 	all[2].away = true
-	require.ErrorIs(t, views[1].StopNode(t.Context(), 2), stampnode.ErrUnreachable)
+	require.ErrorIs(t, nodeAsked(t, views[1], &stopNode, 2), stampnode.ErrUnreachable)
 	all[2].away, all[2].fail = false, errors.New("disk on fire")
-	require.ErrorContains(t, views[1].StopNode(t.Context(), 2), "node 2: disk on fire")
+	require.ErrorContains(t, nodeAsked(t, views[1], &stopNode, 2), "node 2: disk on fire")
 }
 
 // A location is stopped and started in all its processes; a process that is already as asked for is
@@ -228,18 +297,18 @@ func TestOperationOnANodeOfTheLocation(t *testing.T) {
 func TestOperationOnTheWholeLocation(t *testing.T) {
 	all, views := three(new(geo.NodeID))
 	all[3].running = false
-	require.NoError(t, views[1].Stop(t.Context()))
-	require.NoError(t, views[1].Stop(t.Context()))
+	require.NoError(t, locationAsked(t, views[1], &stopLocation))
+	require.NoError(t, locationAsked(t, views[1], &stopLocation))
 	require.Equal(t, [][]string{{"stop"}, {"stop"}, nil}, [][]string{all[1].asked, all[2].asked, all[3].asked})
-	require.NoError(t, views[2].Start(t.Context()))
-	require.NoError(t, views[2].Start(t.Context()))
+	require.NoError(t, locationAsked(t, views[2], &startLocation))
+	require.NoError(t, locationAsked(t, views[2], &startLocation))
 	require.Equal(t, []string{"stop", "begin"}, all[1].asked)
 
 	all[1].fail, all[2].running, all[2].fail = nil, false, fmt.Errorf("node north-2 %w", location.ErrRuns)
-	require.NoError(t, views[2].Start(t.Context()), "it was started between the check and the start")
+	require.NoError(t, locationAsked(t, views[2], &startLocation), "it was started between the check and the start")
 
 	all[1].fail, all[3].away = errors.New("disk on fire"), true
-	err := views[2].Stop(t.Context())
+	err := locationAsked(t, views[2], &stopLocation)
 	require.ErrorContains(t, err, "node 1: disk on fire")
 	require.ErrorIs(t, err, stampnode.ErrUnreachable)
 }
@@ -250,16 +319,15 @@ func TestLinkOfAllProcesses(t *testing.T) {
 	all, views := three(new(geo.NodeID))
 	all[3].away = true
 	for _, state := range []wire.LinkState{wire.LinkCut, wire.LinkUp} {
-		require.NoError(t, views[1].SetLink(t.Context(), wire.Link{State: state}))
+		require.NoError(t, setLink(t.Context(), views[1], wire.Link{State: state}))
 		require.Equal(t, state, all[1].link.State)
 		require.Equal(t, state, all[2].link.State)
 	}
 	all[2].fail = errors.New("disk on fire")
-	require.ErrorContains(t, views[1].SetLink(t.Context(), wire.Link{State: wire.LinkCut}), "node 2: disk on fire")
+	require.ErrorContains(t, setLink(t.Context(), views[1], wire.Link{State: wire.LinkCut}), "node 2: disk on fire")
 }
 
-// OverrideEpochs implements operator.Location.
-func (p *process) OverrideEpochs(context.Context) (wire.Epochs, error) {
+func (p *process) override(context.Context, wire.At, wire.None) (wire.Epochs, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.confirmed = true
@@ -271,27 +339,27 @@ func (p *process) OverrideEpochs(context.Context) (wire.Epochs, error) {
 // epochs; one that hangs or fails is named.
 func TestR21OverrideReachesAllProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, asked := range []geo.NodeID{1, 2, 3} {
+		for _, first := range []geo.NodeID{1, 2, 3} {
 			all, views := three(new(geo.NodeID))
-			e, err := views[asked].OverrideEpochs(t.Context())
+			e, err := asked(t.Context(), views[first], &overrideEpochs, wire.At{})
 			require.NoError(t, err)
 			require.True(t, e.Confirmed)
 			for id, p := range all {
-				require.True(t, p.confirmed, "node %d, by node %d", id, asked)
+				require.True(t, p.confirmed, "node %d, by node %d", id, first)
 			}
 		}
 		all, views := three(new(geo.NodeID))
 		all[2].away, all[3].running = true, false
-		_, err := views[1].OverrideEpochs(t.Context())
+		_, err := asked(t.Context(), views[1], &overrideEpochs, wire.At{})
 		require.NoError(t, err)
 		require.False(t, all[3].confirmed, "it is stopped")
 		all[2].away, all[2].hangs = false, true
 		begun := time.Now()
-		_, err = views[1].OverrideEpochs(t.Context())
+		_, err = asked(t.Context(), views[1], &overrideEpochs, wire.At{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, peerWait, time.Since(begun))
 		all[2].hangs, all[2].fail = false, errors.New("disk on fire")
-		_, err = views[1].OverrideEpochs(t.Context())
+		_, err = asked(t.Context(), views[1], &overrideEpochs, wire.At{})
 		require.ErrorContains(t, err, "node 2: disk on fire")
 	})
 }
@@ -303,7 +371,8 @@ func TestCreateAccountAtTheCatalogsLeader(t *testing.T) {
 	var leader geo.NodeID
 	all, views := three(&leader)
 	create := func(asked geo.NodeID, name geo.Account) (wire.Account, error) {
-		return views[asked].CreateAccount(t.Context(), wire.NewAccount{Name: name})
+		a, err := ask(t.Context(), Location(views[asked]), &createAccount, wire.At{}, wire.NewAccount{Name: name})
+		return a.Account, err
 	}
 	_, err := create(1, "photos")
 	require.ErrorIs(t, err, storageerr.ServerBusy)
@@ -314,7 +383,7 @@ func TestCreateAccountAtTheCatalogsLeader(t *testing.T) {
 	require.Equal(t, wire.Account{Name: "photos", Primary: "north"}, a)
 	a, err = create(1, "mail")
 	require.NoError(t, err)
-	require.Equal(t, wire.Account{Name: "mail", Redundancy: "from the catalog"}, a)
+	require.Equal(t, wire.Account{Name: "mail", Primary: "north"}, a)
 	require.Equal(t, []geo.Account{"photos", "mail"}, all[2].accounts)
 	for _, asked := range []geo.NodeID{1, 2} {
 		_, err = create(asked, "photos")
@@ -330,14 +399,14 @@ func TestCreateAccountAtTheCatalogsLeader(t *testing.T) {
 	require.ErrorContains(t, err, "node 3: disk on fire")
 }
 
-func (p *process) UpdateAccount(_ context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
+func (p *process) update(_ context.Context, at wire.At, u wire.UpdateAccount) (wire.AccountUpdated, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Contains(p.accounts, name) {
+	if !slices.Contains(p.accounts, at.Account) {
 		return wire.AccountUpdated{}, fmt.Errorf("catalog: %w", storageerr.OperationInProgress)
 	}
 	out := wire.AccountUpdated{Behind: "node " + fmt.Sprint(p.id)}
-	out.Name, out.Redundancy = name, u.Redundancy
+	out.Name, out.Redundancy = at.Account, u.Redundancy
 	return out, p.fail
 }
 
@@ -347,7 +416,7 @@ func TestUpdateAccountAtTheCatalogsLeader(t *testing.T) {
 	var leader geo.NodeID
 	all, views := three(&leader)
 	update := func(asked geo.NodeID, name geo.Account) (wire.AccountUpdated, error) {
-		return views[asked].UpdateAccount(t.Context(), name, wire.UpdateAccount{Redundancy: "GRS"})
+		return ask(t.Context(), Location(views[asked]), &updateAccount, wire.At{Account: name}, wire.UpdateAccount{Redundancy: "GRS"})
 	}
 	_, err := update(1, "photos")
 	require.ErrorIs(t, err, storageerr.ServerBusy)
@@ -373,10 +442,26 @@ func TestUpdateAccountAtTheCatalogsLeader(t *testing.T) {
 // A call that is not of the form of this version is refused, and nothing is done.
 func TestMalformedCalls(t *testing.T) {
 	all, _ := three(new(geo.NodeID))
-	for _, method := range []string{methodOrder, methodCreate, methodUpdate} {
-		_, err := all[1].CallProcess(t.Context(), 2, method, []byte("{"))
+	for _, body := range []string{"{", `{"name":"account.create","in":7}`, `{"name":"account.create"}`} {
+		_, err := all[1].CallProcess(t.Context(), 2, methodCall, []byte(body))
 		require.ErrorContains(t, err, "malformed")
 	}
+	_, err := all[1].CallProcess(t.Context(), 2, methodCall, []byte(`{"name":"account.eat","in":{}}`))
+	require.ErrorContains(t, err, `no call "account.eat"`)
 	require.Empty(t, all[2].asked)
 	require.Empty(t, all[2].accounts)
+}
+
+// nodeAsked has a location start or stop a node.
+func nodeAsked(t *testing.T, l Location, o *operation[wire.None, wire.Changed], id geo.NodeID) error {
+	t.Helper()
+	_, err := asked(t.Context(), l, o, wire.At{Node: wire.NodeName("north", id)})
+	return err
+}
+
+// locationAsked starts or stops a location.
+func locationAsked(t *testing.T, l Location, o *operation[wire.None, wire.Changed]) error {
+	t.Helper()
+	_, err := asked(t.Context(), l, o, wire.At{})
+	return err
 }

@@ -1,4 +1,4 @@
-package node
+package operator
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"antipode/geo"
 )
 
-// Flow is what the process of the node knows: range 1 is led by node 1, range 4 by node 2, which receives
+// flows is what the process of the node knows: range 1 is led by node 1, range 4 by node 2, which receives
 // too.
-func (p *process) Flow(_ context.Context, name geo.Account) (wire.Flow, error) {
-	out := wire.Flow{Location: "north", Account: wire.Account{Name: name}, Ranges: []wire.RangeFlow{{Range: 1}, {Range: 4}}}
+func (p *process) flows(_ context.Context, at wire.At, _ wire.None) (wire.Flows, error) {
+	out := wire.Flow{Location: "north", Account: wire.Account{Name: at.Account}, Ranges: []wire.RangeFlow{{Range: 1}, {Range: 4}}}
 	head := func(n uint64) *wire.SourceFlow { return &wire.SourceFlow{Streams: []wire.SourceStream{{Head: n}}} }
 	switch p.id {
 	case 1:
@@ -27,7 +27,7 @@ func (p *process) Flow(_ context.Context, name geo.Account) (wire.Flow, error) {
 	case 3:
 		out.Link.State = wire.LinkCut
 	}
-	return out, p.fail
+	return wire.Flows{Flows: []wire.Flow{out}}, p.fail
 }
 
 // Every process shows the streams as all of them know them: those of a range from its leader, what was received
@@ -36,7 +36,7 @@ func TestFlowOfAllProcesses(t *testing.T) {
 	leader := geo.NodeID(1)
 	all, views := three(&leader)
 	for id, view := range views {
-		got, err := view.Flow(t.Context(), "photos")
+		got, err := flowOf(t.Context(), view, "photos")
 		require.NoError(t, err)
 		require.Equal(t, wire.Flow{
 			Location: "north", Account: wire.Account{Name: "photos"}, Link: wire.Link{State: wire.LinkCut},
@@ -51,7 +51,7 @@ func TestFlowOfAllProcesses(t *testing.T) {
 		}, got, "node %d", id)
 	}
 	all[2].away = true
-	got, err := views[1].Flow(t.Context(), "photos")
+	got, err := flowOf(t.Context(), views[1], "photos")
 	require.NoError(t, err)
 	require.Equal(t, []string{"north-2"}, got.Silent)
 	require.Nil(t, got.Ranges[1].Source)
