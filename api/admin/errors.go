@@ -10,29 +10,28 @@ import (
 	"github.com/labstack/echo/v4"
 
 	wire "antipode/client/admin"
+	"antipode/geo"
 	"antipode/services/storageerr"
 )
 
 // Codes that are ours. Those of the storage protocol come from storageerr.
 const (
-	codeNoRange       = "RangeNotFound"
-	codeNoReservation = "ReservationNotFound"
-	codeNoRoute       = "RouteNotFound"
-	codeMethod        = "MethodNotAllowed"
-	codeOutOfScope    = "OutOfScope"
-	codeCrossOrigin   = "CrossOriginRefused"
-	codeHost          = "HostRefused"
-	codeNoToken       = "NoToken"
-	codeBody          = "InvalidBody"
-	codeBodyLarge     = "BodyTooLarge"
-	codeInvalid       = "InvalidInput"
-	codeUnknown       = "OutcomeUnknown"
-	codeInternal      = "InternalError"
+	codeNoRoute     = "RouteNotFound"
+	codeMethod      = "MethodNotAllowed"
+	codeOutOfScope  = "OutOfScope"
+	codeCrossOrigin = "CrossOriginRefused"
+	codeHost        = "HostRefused"
+	codeNoToken     = "NoToken"
+	codeBody        = "InvalidBody"
+	codeBodyLarge   = "BodyTooLarge"
+	codeInvalid     = "InvalidInput"
+	codeUnknown     = "OutcomeUnknown"
+	codeInternal    = "InternalError"
 )
 
-// sentence is the form of every message, on one line: what happened, to what, what
+// Sentence is the form of every message, on one line: what happened, to what, what
 // to do. A rest that is such a sentence already, as another process answered it, stays alone.
-func sentence(verb, what, rest string) string {
+func Sentence(verb, what, rest string) string {
 	if !strings.HasPrefix(rest, could) {
 		rest = fmt.Sprintf("%s%s %s: %s", could, verb, what, rest)
 	}
@@ -51,8 +50,10 @@ func (e *internal) Error() string { return e.answer.Message }
 
 func (e *internal) Unwrap() []error { return []error{&e.answer, e.cause} }
 
-// failed puts a Cluster's error in the form of an answer.
-func failed(verb, what string, err error) error {
+// Failed puts the error of an operation in the form of an answer. A *wire.Error in its chain is answered as it is, but one with
+// CodeNoNodeAnswers becomes a sentence; a storageerr row keeps its status and code and is put in words; the end of a context
+// answers that the outcome is unknown; any other error is an internal one, and logged.
+func Failed(verb, what string, err error) error {
 	var ours *wire.Error
 	if errors.As(err, &ours) {
 		if ours.Code != wire.CodeNoNodeAnswers || strings.HasPrefix(ours.Message, could) {
@@ -60,29 +61,29 @@ func failed(verb, what string, err error) error {
 		}
 		return &wire.Error{
 			Status: ours.Status, Code: ours.Code,
-			Message: sentence(verb, what, ours.Message+": start the processes that do not run, then try again"),
+			Message: Sentence(verb, what, ours.Message+": start the processes that do not run, then try again"),
 		}
 	}
 	if e, ok := storageerr.Of(err); ok {
-		return &wire.Error{Status: e.Status, Code: e.Code, Message: sentence(verb, what, advice(e.Row))}
+		return &wire.Error{Status: e.Status, Code: e.Code, Message: Sentence(verb, what, advice(e.Row))}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return &wire.Error{
 			Status: http.StatusServiceUnavailable, Code: codeUnknown,
-			Message: sentence(verb, what, "time ran out and it may still happen: look at the status, then try again"),
+			Message: Sentence(verb, what, "time ran out and it may still happen: look at the status, then try again"),
 		}
 	}
 	return &internal{
 		answer: wire.Error{
 			Status: http.StatusInternalServerError, Code: codeInternal,
-			Message: sentence(verb, what, err.Error()+": look at the status and the server's log"),
+			Message: Sentence(verb, what, err.Error()+": look at the status and the server's log"),
 		},
 		cause: err,
 	}
 }
 
-// unplannable is failed of the plan of a failover, which changes nothing also where it is not known how far it came.
-func unplannable(what string, err error) error {
+// Unplannable is Failed of the plan of a failover, which changes nothing also where it is not known how far it came.
+func Unplannable(what string, err error) error {
 	const verb = "plan a failover of"
 	var ours *wire.Error
 	late := errors.Is(err, context.DeadlineExceeded)
@@ -90,11 +91,11 @@ func unplannable(what string, err error) error {
 		late = row.Code == storageerr.OperationTimedOut.Code
 	}
 	if errors.As(err, &ours) || !late {
-		return failed(verb, what, err)
+		return Failed(verb, what, err)
 	}
 	return &wire.Error{
 		Status: http.StatusServiceUnavailable, Code: storageerr.ServerBusy.Code,
-		Message: sentence(verb, what, "a range or a node that it asks gave no answer in time; nothing was changed: antipodectl check"),
+		Message: Sentence(verb, what, "a range or a node that it asks gave no answer in time; nothing was changed: antipodectl check"),
 	}
 }
 
@@ -123,17 +124,18 @@ func advice(r storageerr.Row) string {
 	return strings.TrimRight(r.Message, ".") + ": see antipodectl status"
 }
 
-func invalid(verb, what, why string) error {
-	return &wire.Error{Status: http.StatusBadRequest, Code: codeInvalid, Message: sentence(verb, what, why)}
+// Invalid refuses a question.
+func Invalid(verb, what, why string) error {
+	return &wire.Error{Status: http.StatusBadRequest, Code: codeInvalid, Message: Sentence(verb, what, why)}
 }
 
 func badBody(r *http.Request, err error) error {
-	return &wire.Error{Status: http.StatusBadRequest, Code: codeBody, Message: sentence("read the body of", route(r),
+	return &wire.Error{Status: http.StatusBadRequest, Code: codeBody, Message: Sentence("read the body of", route(r),
 		err.Error()+": send one JSON object as docs/admin.md has it")}
 }
 
 func bodyTooLarge(r *http.Request) error {
-	return &wire.Error{Status: http.StatusRequestEntityTooLarge, Code: codeBodyLarge, Message: sentence(
+	return &wire.Error{Status: http.StatusRequestEntityTooLarge, Code: codeBodyLarge, Message: Sentence(
 		"read the body of", route(r), fmt.Sprintf("it is longer than %d bytes: send less", bodyBytesMax))}
 }
 
@@ -150,13 +152,13 @@ func (p *port) writeError(err error, c echo.Context) {
 	switch r := c.Request(); {
 	case errors.As(err, &e):
 	case errors.As(err, &he) && he.Code == http.StatusNotFound:
-		e = &wire.Error{Status: he.Code, Code: codeNoRoute, Message: sentence(
+		e = &wire.Error{Status: he.Code, Code: codeNoRoute, Message: Sentence(
 			"serve", route(r), "there is no such address: docs/admin.md lists them")}
 	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
-		e = &wire.Error{Status: he.Code, Code: codeMethod, Message: sentence(
+		e = &wire.Error{Status: he.Code, Code: codeMethod, Message: Sentence(
 			"serve", route(r), "the address does not take that method: docs/admin.md lists them")}
 	default:
-		err = failed("serve", route(r), err)
+		err = Failed("serve", route(r), err)
 		errors.As(err, &e)
 	}
 	var in *internal
@@ -174,4 +176,10 @@ func (p *port) writeError(err error, c echo.Context) {
 	if werr := answer(c, out.Status, wire.ErrorDocument{Error: out}); werr != nil {
 		p.o.Log.Debug("write an admin error", "error", werr)
 	}
+}
+
+// OutOfScope refuses what the port of one location does not show or change.
+func OutOfScope(verb, what string, scope geo.Location) error {
+	return &wire.Error{Status: http.StatusForbidden, Code: codeOutOfScope, Message: Sentence(verb, what,
+		fmt.Sprintf("this is the admin port of %s alone: use the port of the process", scope))}
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +29,6 @@ const (
 	headerBytesMax = 32 << 10
 	// scrapesMax bounds concurrent scrapes; more get 503.
 	scrapesMax = 4
-	// delayMax bounds a delay of the link.
-	delayMax = time.Hour
 
 	headerTimeout = 5 * time.Second
 	requestRead   = 10 * time.Second
@@ -99,15 +96,15 @@ func Limit(s *http.Server) {
 
 // port is one admin port.
 type port struct {
-	c     Cluster
-	o     Options
-	hosts hosts.Hosts
+	process Process
+	o       Options
+	hosts   hosts.Hosts
 }
 
-// Handler serves one admin port over c and what reg gathers. Its work ends with its
+// Handler serves one admin port over a process and what reg gathers. Its work ends with its
 // requests; a scrape that ran out of time ends with its Gather, four at most.
-func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
-	p := &port{c: c, o: o.withDefaults(), hosts: hosts.New(o.Listen, o.Hosts...)}
+func Handler(process Process, reg prometheus.Gatherer, o Options) http.Handler {
+	p := &port{process: process, o: o.withDefaults(), hosts: hosts.New(o.Listen, o.Hosts...)}
 	if p.o.Location != "" {
 		reg = metrics.ForLocation(reg, p.o.Location)
 	}
@@ -127,51 +124,10 @@ func Handler(c Cluster, reg prometheus.Gatherer, o Options) http.Handler {
 	e.Match(both, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.Match(both, "/readyz", p.ready)
 
-	e.GET("/v1/status", p.status)
-	e.GET("/v1/events", p.events)
 	e.GET("/v1/token-file", p.tokenFile)
-	e.GET("/v1/accounts", p.accounts)
-	e.GET("/v1/accounts/:name", p.account)
-	e.GET("/v1/accounts/:name/flow", p.flow)
-	e.GET("/v1/accounts/:name/lag", p.lag)
-	e.GET("/v1/accounts/:name/why", p.why)
-	e.GET("/v1/accounts/:name/geo", p.geoReplication)
-	e.GET("/v1/accounts/:name/clone", p.clone)
-	e.GET("/v1/forks", p.forks)
-	e.GET("/v1/reservations", p.reservations)
-	e.GET("/v1/locations/:location/names", p.names)
-	e.GET("/v1/locations/:location/failover", p.locationFailover)
-	// From here on the token is asked for.
-	e.GET("/v1/accounts/:name/keys", p.keys, p.withToken)
-	e.GET("/v1/accounts/:name/verify", p.verify, p.withToken)
-	e.GET("/v1/support", p.support, p.withToken)
-	e.GET("/v1/nodes/:node/support", p.nodeSupport, p.withToken)
-	e.POST("/v1/accounts", p.createAccount, p.withToken)
-	e.POST("/v1/accounts/:name/update", p.updateAccount, p.withToken)
-	e.POST("/v1/accounts/:name/verify", p.startVerify, p.withToken)
-	e.POST("/v1/accounts/:name/clone", p.openClone, p.withToken)
-	e.POST("/v1/accounts/:name/clone/drop", p.dropClone, p.withToken)
-	e.POST("/v1/reservations/:name/free", p.freeReservation, p.withToken)
-	e.POST("/v1/nodes/:node/start", p.startNode, p.withToken)
-	e.POST("/v1/nodes/:node/stop", p.stopNode, p.withToken)
-	e.POST("/v1/locations/:location/start", p.startLocation, p.withToken)
-	e.POST("/v1/locations/:location/stop", p.stopLocation, p.withToken)
-	e.POST("/v1/locations/:location/ranges/:range/recover", p.recoverRange, p.withToken)
-	e.POST("/v1/locations/:location/epochs/override", p.overrideEpochs, p.withToken)
-	e.POST("/v1/locations/:location/failover", p.failLocationOver, p.withToken)
-	e.POST("/v1/locations/:location/forks/resume", p.resume, p.withToken)
-	e.POST("/v1/locations/:location/forks/resolve", p.resolve, p.withToken)
-	e.POST("/v1/locations/:location/copies/alone", p.copyAlone, p.withToken)
-	e.POST("/v1/locations/:location/found/list", p.found, p.withToken)
-	e.POST("/v1/locations/:location/found/payload", p.foundPayload, p.withToken)
-	e.POST("/v1/locations/:location/found/drop", p.dropFound, p.withToken)
-	e.POST("/v1/locations/:location/lost/list", p.lost, p.withToken)
-	e.POST("/v1/locations/:location/lost/drop", p.dropLost, p.withToken)
-	e.POST("/v1/locations/:location/levels", p.raiseLevels, p.withToken)
-	e.POST("/v1/cluster/finalize", p.finalize, p.withToken)
-	e.POST("/v1/link/cut", p.cutLink, p.withToken)
-	e.POST("/v1/link/heal", p.healLink, p.withToken)
-	e.POST("/v1/link/delay", p.delayLink, p.withToken)
+	for _, o := range process.Operations() {
+		p.mount(e, o)
+	}
 	return e
 }
 
@@ -187,7 +143,7 @@ func (p *port) recovered(next echo.HandlerFunc) echo.HandlerFunc {
 			default:
 				p.o.Log.Error("admin request failed: a bug in the server",
 					"route", route(c.Request()), "panic", v, "stack", string(debug.Stack()))
-				err = &wire.Error{Status: http.StatusInternalServerError, Code: codeInternal, Message: sentence(
+				err = &wire.Error{Status: http.StatusInternalServerError, Code: codeInternal, Message: Sentence(
 					"serve", route(c.Request()), "a bug in the server, whose log has it: look at the status, it may have happened")}
 			}
 		}()
@@ -242,32 +198,10 @@ func decode(c echo.Context, into any) error {
 	return badBody(c.Request(), err)
 }
 
-// status answers GET /v1/status.
-func (p *port) status(c echo.Context) error {
-	s, err := p.c.Status(c.Request().Context())
-	if err != nil {
-		return failed("read the status of", "the process", err)
-	}
-	return answer(c, http.StatusOK, arrange(s, p.o.Location))
-}
-
-// events answers GET /v1/events.
-func (p *port) events(c echo.Context) error {
-	all := p.c.Events(c.Request().Context())
-	doc := wire.EventList{Events: []wire.Event{}, Silent: all.Silent}
-	for _, e := range all.Events {
-		if p.shows(e.Location) {
-			doc.Events = append(doc.Events, e)
-		}
-	}
-	slices.SortStableFunc(doc.Events, func(a, b wire.Event) int { return b.Time.Compare(a.Time.Time) })
-	return answer(c, http.StatusOK, doc)
-}
-
 // ready answers 200 when every location shown can serve, 503 otherwise.
 func (p *port) ready(c echo.Context) error {
 	doc := wire.Readiness{Ready: true, Locations: []wire.LocationReadiness{}}
-	for _, l := range p.c.Ready(c.Request().Context()) {
+	for _, l := range p.process.Ready(c.Request().Context()) {
 		if p.shows(l.Name) {
 			doc.Ready = doc.Ready && l.Ready
 			doc.Locations = append(doc.Locations, l)

@@ -32,11 +32,11 @@ func sameOrigin(r *http.Request) bool {
 // guard refuses what a page of another site sends.
 func (p *port) guard(r *http.Request) error {
 	if !p.hosts.Allow(r) {
-		return &wire.Error{Status: http.StatusForbidden, Code: codeHost, Message: sentence("serve", route(r), fmt.Sprintf(
+		return &wire.Error{Status: http.StatusForbidden, Code: codeHost, Message: Sentence("serve", route(r), fmt.Sprintf(
 			"it was sent to the host %q, which is not a name of this port: use its address, or add the name to the configuration", r.Host))}
 	}
 	if !sameOrigin(r) {
-		return &wire.Error{Status: http.StatusForbidden, Code: codeCrossOrigin, Message: sentence(
+		return &wire.Error{Status: http.StatusForbidden, Code: codeCrossOrigin, Message: Sentence(
 			"serve", route(r), "a page of another origin sent it: use antipodectl")}
 	}
 	return nil

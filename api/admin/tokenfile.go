@@ -83,7 +83,7 @@ func (p *port) withToken(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		if p.o.TokenFile.token == "" {
-			return &wire.Error{Status: http.StatusForbidden, Code: codeNoToken, Message: sentence("serve", route(r),
+			return &wire.Error{Status: http.StatusForbidden, Code: codeNoToken, Message: Sentence("serve", route(r),
 				"this port has no token, so it shows no keys and changes nothing: name a token file in the server's configuration")}
 		}
 		presented, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -93,7 +93,7 @@ func (p *port) withToken(next echo.HandlerFunc) echo.HandlerFunc {
 			if bearer {
 				why = "the admin token presented is another one than this server's"
 			}
-			return &wire.Error{Status: http.StatusUnauthorized, Code: wire.CodeToken, Message: sentence("serve", route(r), why)}
+			return &wire.Error{Status: http.StatusUnauthorized, Code: wire.CodeToken, Message: Sentence("serve", route(r), why)}
 		}
 		return next(c)
 	}
@@ -105,11 +105,11 @@ func (p *port) tokenFile(c echo.Context) error {
 	r := c.Request()
 	challenge, err := hex.DecodeString(r.URL.Query().Get("challenge"))
 	if err != nil || len(challenge) != wire.ChallengeBytes {
-		return invalid("serve", route(r), fmt.Sprintf("the challenge must be %d bytes in hexadecimal", wire.ChallengeBytes))
+		return Invalid("serve", route(r), fmt.Sprintf("the challenge must be %d bytes in hexadecimal", wire.ChallengeBytes))
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if p.o.TokenFile.token == "" || !ok {
-		return &wire.Error{Status: http.StatusNotFound, Code: codeNoToken, Message: sentence("serve", route(r), "this port has no token file")}
+		return &wire.Error{Status: http.StatusNotFound, Code: codeNoToken, Message: Sentence("serve", route(r), "this port has no token file")}
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return answer(c, http.StatusOK, wire.TokenFile{Path: p.o.TokenFile.path, Proof: p.o.TokenFile.token.Prove(challenge, local.AddrPort())})

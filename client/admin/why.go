@@ -76,12 +76,19 @@ type Cause struct {
 
 // WhyQuery is the question of GET /v1/accounts/{account}/why.
 type WhyQuery struct {
-	// ThresholdSeconds is the lag up to which all is well: above 0, 10^6 at most. Zero means the server's default.
-	ThresholdSeconds float64 `json:"threshold,omitempty,string"`
+	// ThresholdSeconds is the lag up to which all is well: above 0, ThresholdMax at most. Absent means the server's default.
+	ThresholdSeconds *float64 `json:"threshold,omitempty,string"`
 }
+
+// ThresholdMax bounds a threshold.
+const ThresholdMax = 1e6 * time.Second
 
 // Why returns what holds the Last Sync Time of an account's services back. Zero as threshold means the
 // server's default.
 func (c *Client) Why(ctx context.Context, account geo.Account, threshold time.Duration) (Why, error) {
-	return CallWhy.Do(ctx, c, At{Account: account}, WhyQuery{ThresholdSeconds: threshold.Seconds()})
+	var q WhyQuery
+	if threshold > 0 {
+		q.ThresholdSeconds = new(threshold.Seconds())
+	}
+	return CallWhy.Do(ctx, c, At{Account: account}, q)
 }

@@ -29,7 +29,7 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files; then read the
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // statusDocument is the golden of api/admin: what a real port answers.
-const statusDocument = "../../api/admin/testdata/status.golden.json"
+const statusDocument = "../../server/operator/testdata/status.golden.json"
 
 // port is an admin port with canned answers.
 func port(t *testing.T) *httptest.Server {

@@ -101,7 +101,7 @@ func TestNodesOutOfService(t *testing.T) {
 		}
 		return series
 	}
-	require.NoError(t, c.admin.StopNode(t.Context(), South, 2))
+	require.NoError(t, c.stopNode(t.Context(), South, 2))
 	require.Equal(t, wire.Node{Name: name, State: wire.Stopped}, node())
 	require.Empty(t, down(), "an operator stopped it")
 
@@ -114,7 +114,7 @@ func TestNodesOutOfService(t *testing.T) {
 		{"antipode lev", "store", "the file level is damaged", "mend that, then: antipodectl node start " + name},
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(k.file), 0o600))
-		require.ErrorContains(t, c.admin.StartNode(t.Context(), South, 2), k.why)
+		require.ErrorContains(t, c.startNode(t.Context(), South, 2), k.why)
 		n := node()
 		require.Equal(t, wire.Failed, n.State)
 		require.Contains(t, n.OutOfService, k.why)
@@ -122,7 +122,7 @@ func TestNodesOutOfService(t *testing.T) {
 		require.NotContains(t, n.OutOfService, "\n")
 		require.Equal(t, []string{fmt.Sprintf(`antipode_node_out_of_service{location="southcentralus",node="2",reason="%s"}`, k.reason)}, down())
 	}
-	require.NoError(t, c.admin.StopNode(t.Context(), South, 2))
+	require.NoError(t, c.stopNode(t.Context(), South, 2))
 	require.Equal(t, wire.Stopped, node().State)
 	require.Empty(t, down())
 
@@ -194,9 +194,9 @@ func TestElectionIsNotTheLossOfALeader(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
-		require.NoError(t, c.admin.StopNode(t.Context(), South, id))
+		require.NoError(t, c.stopNode(t.Context(), South, id))
 	}
-	require.NoError(t, c.admin.StartNode(t.Context(), South, 1))
+	require.NoError(t, c.startNode(t.Context(), South, 1))
 	worst := func() check.Severity {
 		s, err := c.admin.Status(t.Context())
 		require.NoError(t, err)
@@ -209,6 +209,6 @@ func TestElectionIsNotTheLossOfALeader(t *testing.T) {
 	}
 	require.Equal(t, check.Warning, worst(), "it elects")
 	eventually(t, "nobody comes", func() bool { return worst() == check.Critical })
-	require.NoError(t, c.admin.StartNode(t.Context(), South, 2))
+	require.NoError(t, c.startNode(t.Context(), South, 2))
 	eventually(t, "two elect one", func() bool { return worst() == "" })
 }

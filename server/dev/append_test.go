@@ -190,7 +190,7 @@ func TestR20AppendedIsPromoted(t *testing.T) {
 	b.link.Cut()
 	_, err = appendTo(ctx, log, []byte("lost"), nil)
 	require.NoError(t, err)
-	require.NoError(t, b.admin.StopLocation(ctx, North))
+	require.NoError(t, b.stopLocation(ctx, North))
 	b.link.Heal()
 	promote(t, b.Cluster, blobTestAccount)
 	var got appendblob.AppendBlockResponse

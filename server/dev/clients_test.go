@@ -172,7 +172,7 @@ func TestClientModes(t *testing.T) {
 	}
 	c.link.Heal()
 
-	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	require.NoError(t, c.stopLocation(t.Context(), North))
 	for mode, tries := range map[client.LocationMode]string{
 		client.PrimaryThenSecondary: "PS", client.SecondaryOnly: "S", client.SecondaryThenPrimary: "S",
 	} {
@@ -187,9 +187,9 @@ func TestClientModes(t *testing.T) {
 	direct := sdkClient(t, c.ports[North], &south, quick(client.PrimaryThenSecondary))
 	direct.requireReads(t.Context(), t, "PS") // Nothing listens there.
 
-	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	eventually(t, "the north serves", func() bool { return c.locations[North].Readiness(t.Context()).Serving })
-	require.NoError(t, c.admin.StopLocation(t.Context(), South))
+	require.NoError(t, c.stopLocation(t.Context(), South))
 	a.requireReads(in(client.PrimaryThenSecondary), t, "P")
 	a.requireReads(in(client.SecondaryThenPrimary), t, "SP")
 	_, err = a.getBlob(in(client.SecondaryOnly), "k")
@@ -331,11 +331,11 @@ func TestClientsAcrossAPromotion(t *testing.T) {
 	c := filled(t)
 	b := startClients(t, c.gateway, client.PrimaryThenSecondary, client.SecondaryThenPrimary)
 	b.goOn(false)
-	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	require.NoError(t, c.stopLocation(t.Context(), North))
 	b.goOn(true)
 	promote(t, c, "northacct")
 	b.goOn(false)
-	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	b.goOn(false)
 	b.requireNoErrors()
 }

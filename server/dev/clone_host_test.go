@@ -136,7 +136,7 @@ func TestR4NoCloneOfARecoveredCopy(t *testing.T) {
 	_, err := c.WaitLive(t.Context(), "later")
 	require.NoError(t, err)
 	left := follower(c, South)
-	require.NoError(t, c.admin.StopNode(t.Context(), South, left))
+	require.NoError(t, c.stopNode(t.Context(), South, left))
 	c.link.Cut()
 	recoverBy(t, c, South, left, wire.RecoverRange{AcceptLoss: true, WithoutPair: true})
 	_, err = c.admin.OpenClone(t.Context(), "later", hour)

@@ -188,7 +188,7 @@ func TestR20CopiesArePromoted(t *testing.T) {
 	b.link.Cut()
 	_, err = blockOf(b.first, "lost").StartCopyFromURL(ctx, blockOf(b.first, "kept").URL(), nil)
 	require.NoError(t, err)
-	require.NoError(t, b.admin.StopLocation(ctx, North))
+	require.NoError(t, b.stopLocation(ctx, North))
 	b.link.Heal()
 	promote(t, b.Cluster, blobTestAccount)
 	var again blob.StartCopyFromURLResponse

@@ -55,12 +55,12 @@ func TestR20GatewayFollowsAPromotion(t *testing.T) {
 	require.Contains(t, at(North, "k").body, "lost", "what does not come through the gateway goes on there")
 
 	// While the new primary is away the former one is not asked in its place.
-	require.NoError(t, c.admin.StopLocation(t.Context(), South))
+	require.NoError(t, c.stopLocation(t.Context(), South))
 	for method, body := range map[string]string{http.MethodGet: "", http.MethodPut: `{"v":"lost"}`} {
 		got := call(t, c.gateway, "northacct", method, entityPath("northacct", "", "k"), body)
 		require.Equal(t, http.StatusServiceUnavailable, got.status, got.body)
 	}
-	require.NoError(t, c.admin.StartLocation(t.Context(), South))
+	require.NoError(t, c.startLocation(t.Context(), South))
 	putEventually(t, c, "northacct", "again")
 	c.link.Heal()
 	eventually(t, "the north is the secondary", func() bool {

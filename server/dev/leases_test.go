@@ -144,7 +144,7 @@ func TestR20LeasesArePromoted(t *testing.T) {
 	b.link.Cut()
 	_, err = b.leaseOf(t, b.first, "lost", leaseA).AcquireLease(ctx, -1, nil)
 	require.NoError(t, err)
-	require.NoError(t, b.admin.StopLocation(ctx, North))
+	require.NoError(t, b.stopLocation(ctx, North))
 	b.link.Heal()
 	promote(t, b.Cluster, blobTestAccount)
 	eventually(t, "the new primary takes writes", func() bool {

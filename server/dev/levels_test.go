@@ -80,11 +80,11 @@ func TestFinalizeNewWaitsForAllNodes(t *testing.T) {
 	t.Parallel()
 	c := startAdjusted(t, nil)
 	late := wire.NodeName(South, 2)
-	require.NoError(t, c.admin.StopNode(t.Context(), South, 2))
+	require.NoError(t, c.stopNode(t.Context(), South, 2))
 	_, err := c.admin.Finalize(t.Context(), wire.Finalize{Without: []string{late}})
 	require.NoError(t, err)
 	eventually(t, "the others have applied it", func() bool { return c.locations[South].LevelActive() == feature.Known })
-	require.NoError(t, c.admin.StartNode(t.Context(), South, 2))
+	require.NoError(t, c.startNode(t.Context(), South, 2))
 	require.NoError(t, c.FinalizeNew(t.Context()))
 	require.Equal(t, feature.Known, c.locations[South].LevelActive())
 }

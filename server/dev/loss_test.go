@@ -109,7 +109,7 @@ func lossUnderCut(t *testing.T, half string, primary geo.Location) {
 	put(t, c, account, "k", "kept")
 	left := follower(c, primary)
 	eventually(t, "it is at the secondary", func() bool { return read(t, c, account, "-secondary", "k") == "kept" })
-	require.NoError(t, c.admin.StopNode(t.Context(), primary, left))
+	require.NoError(t, c.stopNode(t.Context(), primary, left))
 	putEventually(t, c, account, "lost")
 	eventually(t, "it is at the secondary", func() bool { return read(t, c, account, "-secondary", "k") == "lost" })
 
@@ -174,22 +174,21 @@ func recoverOf(t *testing.T, c *Cluster, l geo.Location, from geo.NodeID) {
 
 func recoverBy(t *testing.T, c *Cluster, l geo.Location, from geo.NodeID, how wire.RecoverRange) {
 	t.Helper()
-	k := c.admin
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != from {
-			require.NoError(t, k.StopNode(t.Context(), l, id))
+			require.NoError(t, c.stopNode(t.Context(), l, id))
 		}
 	}
-	require.NoError(t, k.StartNode(t.Context(), l, from))
+	require.NoError(t, c.startNode(t.Context(), l, from))
 	for _, id := range c.locations[l].Route().IDs() {
 		eventually(t, "the range is re-formed", func() bool {
-			_, err := k.RecoverRange(t.Context(), l, id, how)
+			_, err := c.recoverRange(t.Context(), l, id, how)
 			return err == nil
 		})
 	}
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != from {
-			require.NoError(t, k.StartNode(t.Context(), l, id))
+			require.NoError(t, c.startNode(t.Context(), l, id))
 		}
 	}
 	for _, id := range c.locations[l].Route().IDs() {

@@ -45,7 +45,7 @@ func TestR22LostChangesAreKept(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, call(t, c.gateway, "northacct", http.MethodDelete, entityPath("northacct", "", "deleted"), "", "If-Match", "*").status)
 	w.goesOn()
 	w.stop()
-	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	require.NoError(t, c.stopLocation(t.Context(), North))
 	c.link.Heal()
 	promote(t, c, "northacct")
 	there, now := w.value(""), c.locations[South].Directory
@@ -57,7 +57,7 @@ func TestR22LostChangesAreKept(t *testing.T) {
 	require.Empty(t, claims)
 	require.Empty(t, changes)
 
-	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	eventually(t, "the north has kept what it alone has", func() bool {
 		claims, changes = lostAt(t, c, North, "northacct")
 		return len(claims) > 0
@@ -122,13 +122,13 @@ func TestR22LostDeletionOfATable(t *testing.T) {
 	c.link.Cut()
 	gone := call(t, c.gateway, "northacct", http.MethodDelete, "/northacct/Tables('tbl')", "")
 	require.Equal(t, http.StatusNoContent, gone.status, gone.body)
-	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	require.NoError(t, c.stopLocation(t.Context(), North))
 	c.link.Heal()
 	promote(t, c, "northacct")
 	taken, err := c.locations[South].Directory.Account(t.Context(), "northacct")
 	require.NoError(t, err)
 	putEventually(t, c, "northacct", "after")
-	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	_, err = c.WaitLive(t.Context(), "northacct")
 	require.NoError(t, err)
 	now, err := c.locations[South].Directory.Account(t.Context(), "northacct")

@@ -1,12 +1,16 @@
 package dev
 
 import (
+	"context"
 	"net/netip"
 	"path/filepath"
 
+	wire "antipode/client/admin"
 	"antipode/failover/dns"
+	"antipode/geo"
 	"antipode/server/epochs"
 	"antipode/server/nameserver"
+	"antipode/server/operator"
 )
 
 // openNames runs the name server. Names of both locations lead to the address that the ports are on: a name has no
@@ -34,7 +38,9 @@ func (c *Cluster) openNames() (err error) {
 // sources are the locations as the name server and the gateway ask them.
 func (c *Cluster) sources() (out []dns.Source) {
 	for _, l := range order() {
-		out = append(out, epochs.NewSource(l, c.admin.Names))
+		out = append(out, epochs.NewSource(l, func(ctx context.Context, l geo.Location, q wire.NamesQuery) (wire.Names, error) {
+			return operator.Do(ctx, c.admin, wire.CallNames, wire.At{Location: l}, q)
+		}))
 	}
 	return out
 }

@@ -17,20 +17,20 @@ func setBack(t *testing.T, c *Cluster, l geo.Location, left geo.NodeID, of ...ge
 	t.Helper()
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, c.admin.StopNode(t.Context(), l, id))
+			require.NoError(t, c.stopNode(t.Context(), l, id))
 		}
 	}
 	c.link.Heal()
-	require.NoError(t, c.admin.StartNode(t.Context(), l, left))
+	require.NoError(t, c.startNode(t.Context(), l, left))
 	for _, s := range of {
 		eventually(t, "the range is re-formed", func() bool {
-			_, err := c.admin.RecoverRange(t.Context(), l, geo.FirstRange(s), lossAccepted)
+			_, err := c.recoverRange(t.Context(), l, geo.FirstRange(s), lossAccepted)
 			return err == nil
 		})
 	}
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, c.admin.StartNode(t.Context(), l, id))
+			require.NoError(t, c.startNode(t.Context(), l, id))
 		}
 	}
 }
@@ -58,7 +58,7 @@ func accountWithoutAPrimary(t *testing.T, of []geo.Service) {
 	put(t, c, "northacct", "k", "before")
 	drained(t, c)
 	left := follower(c, South)
-	require.NoError(t, c.admin.StopNode(t.Context(), South, left))
+	require.NoError(t, c.stopNode(t.Context(), South, left))
 	promote(t, c, "northacct")
 	eventually(t, "the north follows", func() bool {
 		a, err := c.locations[North].Directory.Account(t.Context(), "northacct")

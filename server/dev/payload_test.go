@@ -121,7 +121,7 @@ func TestGatewayWithoutQuorum(t *testing.T) {
 	put(t, c, "northacct", "k", "v")
 	eventually(t, "the value arrives", func() bool { return read(t, c, "northacct", "-secondary", "k") == "v" })
 	for id := geo.NodeID(1); id < nodesPerLocation; id++ {
-		require.NoError(t, c.admin.StopNode(t.Context(), North, id))
+		require.NoError(t, c.stopNode(t.Context(), North, id))
 	}
 	// The north reports after 5 s only that it has no leader.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)

@@ -93,7 +93,7 @@ func TestR20PromotionOfADeadPrimary(t *testing.T) {
 	require.Equal(t, http.StatusCreated, made.status, made.body)
 	w.stop()
 	arrived := w.value("-secondary")
-	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	require.NoError(t, c.stopLocation(t.Context(), North))
 	c.link.Heal()
 
 	before := lossOf(t, c, "northacct")
@@ -115,7 +115,7 @@ func TestR20PromotionOfADeadPrimary(t *testing.T) {
 	w.goesOn()
 	w.stop()
 
-	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	eventually(t, "the north follows", func() bool {
 		there, err := c.locations[North].Directory.Account(t.Context(), "northacct")
 		if err != nil || there.Primary != South {
@@ -157,12 +157,12 @@ func TestR20PromotionWithoutLoss(t *testing.T) {
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "v")
 	drained(t, c)
-	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	require.NoError(t, c.stopLocation(t.Context(), North))
 	out := promote(t, c, "northacct")
 	require.Zero(t, serviceLoss(t, out, geo.Table).KnownRecords)
 	epoch := out.Epoch
 	putEventually(t, c, "northacct", "after")
-	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	requireAt(t, c, "northacct", South)
 	info, err := c.WaitLive(t.Context(), "northacct")
 	require.NoError(t, err)

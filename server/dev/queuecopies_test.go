@@ -354,7 +354,7 @@ func TestR22LostChangesOfQueues(t *testing.T) {
 	require.NoError(t, primary.CreateQueue(t.Context(), "unknown"))
 	sendAll(t, primary, "unknown", "of no queue")
 	requireAsked(t, primary, rest.Request{Method: http.MethodDelete, Path: "/cleared/messages"})
-	require.NoError(t, c.admin.StopLocation(t.Context(), North))
+	require.NoError(t, c.stopLocation(t.Context(), North))
 	c.link.Heal()
 	promote(t, c, "northacct")
 	peeked, a, err := primary.PeekMessages(t.Context(), "lost", 32)
@@ -369,7 +369,7 @@ func TestR22LostChangesOfQueues(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, ask(t, primary, rest.Request{Method: http.MethodGet, Path: "/unknown", Query: "comp=metadata"}).Status)
 	sendAll(t, primary, "lost", "of the south")
 
-	require.NoError(t, c.admin.StartLocation(t.Context(), North))
+	require.NoError(t, c.startLocation(t.Context(), North))
 	var claims []wire.LostClaim
 	var changes []wire.LostChange
 	listed := map[string]int{}

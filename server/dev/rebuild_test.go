@@ -134,7 +134,7 @@ func testForkOfTheCatalog(t *testing.T, lost []geo.Service) {
 	drainedRange(t, c, geo.Catalog)
 
 	left := follower(c, North)
-	require.NoError(t, c.admin.StopNode(t.Context(), North, left))
+	require.NoError(t, c.stopNode(t.Context(), North, left))
 	eventually(t, "a container that the stopped node misses is made", func() bool {
 		_, err := k.b.CreateContainer(t.Context(), "only", nil)
 		return err == nil
@@ -144,19 +144,19 @@ func testForkOfTheCatalog(t *testing.T, lost []geo.Service) {
 	eventually(t, "it is at the secondary", func() bool { return k.of(South, "only") != nil && k.read("only", "blob") == big })
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, c.admin.StopNode(t.Context(), North, id))
+			require.NoError(t, c.stopNode(t.Context(), North, id))
 		}
 	}
-	require.NoError(t, c.admin.StartNode(t.Context(), North, left))
+	require.NoError(t, c.startNode(t.Context(), North, left))
 	for _, s := range lost {
 		eventually(t, "the range is re-formed", func() bool {
-			_, err := c.admin.RecoverRange(t.Context(), North, geo.FirstRange(s), lossAccepted)
+			_, err := c.recoverRange(t.Context(), North, geo.FirstRange(s), lossAccepted)
 			return err == nil
 		})
 	}
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, c.admin.StartNode(t.Context(), North, id))
+			require.NoError(t, c.startNode(t.Context(), North, id))
 		}
 	}
 	eventually(t, "the primary has lost the container, and a fork of the catalog is found", func() bool {

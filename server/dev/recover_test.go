@@ -28,28 +28,27 @@ var lossAccepted = wire.RecoverRange{AcceptLoss: true}
 func TestRecoverRange(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
-	k := c.admin
 	createTable(t, c, "northacct")
 	put(t, c, "northacct", "k", "kept")
 	table, left := geo.FirstRange(geo.Table), follower(c, North)
 	drained(t, c)
-	require.NoError(t, k.StopNode(t.Context(), North, left))
+	require.NoError(t, c.stopNode(t.Context(), North, left))
 	eventually(t, "a write that the survivor misses", func() bool {
 		a, err := try(c.gateway, "northacct", http.MethodPut, entityPath("northacct", "", "k"), `{"v":"lost"}`)
 		return err == nil && a.status == http.StatusNoContent
 	})
 	eventually(t, "it is in the south", func() bool { return read(t, c, "northacct", "-secondary", "k") == "lost" })
-	_, err := k.RecoverRange(t.Context(), North, table, lossAccepted)
+	_, err := c.recoverRange(t.Context(), North, table, lossAccepted)
 	var refused *wire.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "QuorumPresent", refused.Code)
 
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, k.StopNode(t.Context(), North, id))
+			require.NoError(t, c.stopNode(t.Context(), North, id))
 		}
 	}
-	require.NoError(t, k.StartNode(t.Context(), North, left))
+	require.NoError(t, c.startNode(t.Context(), North, left))
 	received := map[geo.RangeID]time.Time{}
 	for _, id := range c.locations[North].Route().IDs() {
 		received[id] = leaderOf(c, South, id).Machine.Known(geo.SourceRange{Origin: North, Range: id}).Closed.Time()
@@ -58,7 +57,7 @@ func TestRecoverRange(t *testing.T) {
 		var r wire.RangeRecovered
 		eventually(t, "the range is re-formed", func() bool { // Not while the survivor counts a leader, or after its process stood still.
 			var err error
-			r, err = k.RecoverRange(t.Context(), North, id, lossAccepted)
+			r, err = c.recoverRange(t.Context(), North, id, lossAccepted)
 			return err == nil
 		})
 		require.False(t, r.TimesUnchecked)
@@ -74,7 +73,7 @@ func TestRecoverRange(t *testing.T) {
 	requireUncompared(t, c, table, true)
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, k.StartNode(t.Context(), North, id))
+			require.NoError(t, c.startNode(t.Context(), North, id))
 		}
 	}
 	for _, id := range c.locations[North].Route().IDs() {
@@ -95,7 +94,7 @@ func TestRecoverRange(t *testing.T) {
 	})
 	require.Equal(t, "lost", read(t, c, "northacct", "-secondary", "k"))
 
-	_, err = k.RecoverRange(t.Context(), North, 99, lossAccepted)
+	_, err = c.recoverRange(t.Context(), North, 99, lossAccepted)
 	require.True(t, errors.As(err, &refused) && refused.Status == http.StatusNotFound)
 }
 
@@ -129,16 +128,16 @@ func TestR6RecoveryAsksPair(t *testing.T) {
 			o.Clock = lateClock{o.Clock, &behind}
 		}
 	})
-	k, table := c.admin, geo.FirstRange(geo.Table)
+	table := geo.FirstRange(geo.Table)
 	for id := geo.NodeID(2); id <= nodesPerLocation; id++ {
-		require.NoError(t, k.StopNode(t.Context(), North, id))
+		require.NoError(t, c.stopNode(t.Context(), North, id))
 	}
 	// try asks again while the range has a leader, which steps down first.
 	try := func(id geo.RangeID, in wire.RecoverRange) (r wire.RangeRecovered, e *wire.Error) {
 		t.Helper()
 		eventually(t, "no node leads", func() bool {
 			var err error
-			r, err = k.RecoverRange(t.Context(), North, id, in)
+			r, err = c.recoverRange(t.Context(), North, id, in)
 			e = nil
 			return !errors.As(err, &e) || e.Code != "QuorumPresent"
 		})

@@ -78,7 +78,7 @@ func TestR11ResumedStreamGoesOn(t *testing.T) {
 
 	name := wire.StreamName{Account: st.Account, Epoch: wire.EpochOf(st.Epoch), Range: st.Range, Lane: st.Lane}
 	for _, l := range []geo.Location{North, South} {
-		r, err := c.admin.ResumeStream(t.Context(), l, name)
+		r, err := c.resumeStream(t.Context(), l, name)
 		require.NoError(t, err)
 		require.Equal(t, wire.Resumed{Stream: st.String(), Location: l, Reason: "version"}, r)
 	}
@@ -89,7 +89,7 @@ func TestR11ResumedStreamGoesOn(t *testing.T) {
 
 	requireCode := func(code string, status int) {
 		t.Helper()
-		_, err := c.admin.ResumeStream(t.Context(), South, name)
+		_, err := c.resumeStream(t.Context(), South, name)
 		var refused *wire.Error
 		require.True(t, errors.As(err, &refused), "%v", err)
 		require.Equal(t, code, refused.Code)

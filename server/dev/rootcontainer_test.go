@@ -182,7 +182,7 @@ func TestR20RootContainerIsPromoted(t *testing.T) {
 	b.link.Cut()
 	_, err = b.first.UploadBuffer(ctx, "$root", "lost", []byte("x"), nil)
 	require.NoError(t, err)
-	require.NoError(t, b.admin.StopLocation(ctx, North))
+	require.NoError(t, b.stopLocation(ctx, North))
 	b.link.Heal()
 	promote(t, b.Cluster, blobTestAccount)
 	eventually(t, "the new primary takes writes", func() bool {

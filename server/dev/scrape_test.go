@@ -27,7 +27,7 @@ func TestScrapeShowsTheState(t *testing.T) {
 			stopped = id
 		}
 	}
-	require.NoError(t, c.admin.StopNode(t.Context(), North, stopped))
+	require.NoError(t, c.stopNode(t.Context(), North, stopped))
 	drained(t, c)
 	c.link.Cut()
 	const n = 30
@@ -54,7 +54,7 @@ func TestScrapeShowsTheState(t *testing.T) {
 	// Committed = applied there + in flight + waiting: nothing is between the counts.
 	require.InDelta(t, float64(committed(c)), float64(applied(c))+got["antipode_stream_backlog_records"+table], 0)
 	require.InDelta(t, n, got[`antipode_requests_total{location="northcentralus",operation="UpdateEntity",service="table",status="204"}`], 0)
-	require.NoError(t, c.admin.StartNode(t.Context(), North, stopped))
+	require.NoError(t, c.startNode(t.Context(), North, stopped))
 	eventually(t, "three in sync", func() bool { return scrape()["antipode_in_sync_replicas"+table] == 3 })
 	requireStanding(t, c, stopped, true)
 	got = scrape()

@@ -64,7 +64,7 @@ func TestR16LostWritesAreTakenBack(t *testing.T) {
 	}
 	drained(t, c)
 	left := follower(c, North)
-	require.NoError(t, c.admin.StopNode(t.Context(), North, left))
+	require.NoError(t, c.stopNode(t.Context(), North, left))
 	putEventually(t, c, "northacct", "lost")
 	put(t, c, "northacct", inserted, "lost")
 	put(t, c, "northacct", since, "lost")
@@ -182,7 +182,7 @@ func TestR16LostEpochIsTakenBack(t *testing.T) {
 	put(t, c, "northacct", "k", "kept")
 	drained(t, c)
 	left, table := follower(c, North), geo.FirstRange(geo.Table)
-	require.NoError(t, c.admin.StopNode(t.Context(), North, left))
+	require.NoError(t, c.stopNode(t.Context(), North, left))
 	putEventually(t, c, "northacct", "kept")
 	before, _, err := c.locations[North].Directory.Rebuild(t.Context(), "northacct", nil)
 	require.NoError(t, err)
@@ -194,17 +194,17 @@ func TestR16LostEpochIsTakenBack(t *testing.T) {
 
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, c.admin.StopNode(t.Context(), North, id))
+			require.NoError(t, c.stopNode(t.Context(), North, id))
 		}
 	}
-	require.NoError(t, c.admin.StartNode(t.Context(), North, left))
+	require.NoError(t, c.startNode(t.Context(), North, left))
 	eventually(t, "the range of tables is re-formed", func() bool {
-		_, err := c.admin.RecoverRange(t.Context(), North, table, lossAccepted)
+		_, err := c.recoverRange(t.Context(), North, table, lossAccepted)
 		return err == nil
 	})
 	for id := geo.NodeID(1); id <= nodesPerLocation; id++ {
 		if id != left {
-			require.NoError(t, c.admin.StartNode(t.Context(), North, id))
+			require.NoError(t, c.startNode(t.Context(), North, id))
 		}
 	}
 	putEventually(t, c, "northacct", "after")

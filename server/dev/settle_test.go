@@ -172,7 +172,7 @@ func TestR16LossOfThePrimaryIsResolved(t *testing.T) {
 	put(t, c, "northacct", "k", "kept")
 	drained(t, c)
 	left := follower(c, North)
-	require.NoError(t, c.admin.StopNode(t.Context(), North, left))
+	require.NoError(t, c.stopNode(t.Context(), North, left))
 	putEventually(t, c, "northacct", "lost")
 	eventually(t, "it is at the secondary", func() bool { return read(t, c, "northacct", "-secondary", "k") == "lost" })
 	recoverOf(t, c, North, left)

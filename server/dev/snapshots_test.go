@@ -154,7 +154,7 @@ func TestR20SnapshotsArePromoted(t *testing.T) {
 	lost := b.snapshotOf(t, "b")
 	_, err = b.first.UploadBuffer(ctx, "cont", "b", blobContent(9, 2), nil)
 	require.NoError(t, err)
-	require.NoError(t, b.admin.StopLocation(ctx, North))
+	require.NoError(t, b.stopLocation(ctx, North))
 	b.link.Heal()
 	promote(t, b.Cluster, blobTestAccount)
 	eventually(t, "the new primary answers", func() bool {

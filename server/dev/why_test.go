@@ -138,7 +138,7 @@ func TestWhySecondaryWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
 	for id := geo.NodeID(1); id < nodesPerLocation; id++ {
-		require.NoError(t, c.admin.StopNode(t.Context(), South, id))
+		require.NoError(t, c.stopNode(t.Context(), South, id))
 	}
 	cause := becauseOf(t, c, geo.Table, func(w wire.Cause) bool { return w.Stage == wire.StageFailing && w.Service == geo.Table.String() })
 	require.Equal(t, South, cause.Location)

@@ -31,8 +31,6 @@ import (
 // node is a node of a location, with its front end, its hop listener and its admin port on one
 // address of loopback.
 type node struct {
-	apiadmin.Cluster // Calls that a test does not expect panic.
-
 	t        *testing.T
 	location geo.Location
 	address  string
@@ -111,12 +109,22 @@ func (n *node) Ready(context.Context) []wire.LocationReadiness {
 	return []wire.LocationReadiness{{Name: n.location, State: wire.Running, Reason: "the blob range has no leader yet"}}
 }
 
-func (n *node) Keys(_ context.Context, name geo.Account) (wire.Keys, error) {
-	return wire.Keys{Name: name, Key1: "a2V5MQ=="}, nil
+// Operations implements apiadmin.Process: the calls that a gateway makes.
+func (n *node) Operations() []apiadmin.Operation {
+	serves := func(r wire.Route, f func(at wire.At) any) apiadmin.Operation {
+		return apiadmin.Operation{Route: r, Serve: func(_ context.Context, q *apiadmin.Question) (any, error) { return f(q.At), nil }}
+	}
+	return []apiadmin.Operation{
+		serves(wire.CallKeys.Route, func(at wire.At) any { return wire.Keys{Name: at.Account, Key1: "a2V5MQ=="} }),
+		serves(wire.CallNames.Route, func(at wire.At) any { return n.names(at.Location) }),
+		serves(wire.CallAccount.Route, func(at wire.At) any {
+			return wire.AccountInfo{Account: wire.Account{Name: at.Account, Primary: n.location}}
+		}),
+	}
 }
 
-// Names implements apiadmin.Cluster: what the node knows of the account photos; nothing if it has no epoch.
-func (n *node) Names(_ context.Context, l geo.Location, _ wire.NamesQuery) (wire.Names, error) {
+// names is what the node knows of the account photos; nothing if it has no epoch.
+func (n *node) names(l geo.Location) wire.Names {
 	out := wire.Names{Location: l, Version: "v"}
 	if n.epoch.Number != 0 {
 		secondary := geo.Location("south")
@@ -125,11 +133,7 @@ func (n *node) Names(_ context.Context, l geo.Location, _ wire.NamesQuery) (wire
 		}
 		out.Names = []wire.Name{{Account: "photos", Epoch: n.epoch, Primary: n.epoch.Location, Secondary: secondary, Redundancy: "RA-GRS"}}
 	}
-	return out, nil
-}
-
-func (n *node) Account(_ context.Context, name geo.Account) (wire.AccountInfo, error) {
-	return wire.AccountInfo{Account: wire.Account{Name: name, Primary: n.location}}, nil
+	return out
 }
 
 // configured is the configuration of a gateway to the nodes, each in its location.

@@ -32,21 +32,33 @@ import (
 
 // node is the admin port of a node.
 type node struct {
-	apiadmin.Cluster // Calls that a test does not expect panic.
-
 	mu    sync.Mutex
 	list  wire.Names
 	asked int
 }
 
-// Names implements apiadmin.Cluster: all names, at the version v1.
-func (n *node) Names(_ context.Context, _ geo.Location, q wire.NamesQuery) (wire.Names, error) {
+// Ready implements apiadmin.Process.
+func (n *node) Ready(context.Context) []wire.LocationReadiness { return nil }
+
+// Operations implements apiadmin.Process: the one that a name server asks for.
+func (n *node) Operations() []apiadmin.Operation {
+	return []apiadmin.Operation{{Route: wire.CallNames.Route, Serve: func(_ context.Context, q *apiadmin.Question) (any, error) {
+		var in wire.NamesQuery
+		if err := q.Decode(&in); err != nil {
+			return nil, err
+		}
+		return n.names(in), nil
+	}}}
+}
+
+// names are all, at the version v1.
+func (n *node) names(q wire.NamesQuery) wire.Names {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.asked++; q.Since == n.list.Version {
-		return wire.Names{Location: n.list.Location, Version: n.list.Version}, nil
+		return wire.Names{Location: n.list.Location, Version: n.list.Version}
 	}
-	return n.list, nil
+	return n.list
 }
 
 func (n *node) put(version string, names ...wire.Name) {

@@ -8,7 +8,7 @@ import (
 	"antipode/geo"
 )
 
-// Accounts implements api/admin.Cluster. It lists the accounts that any location knows: a new
+// Accounts lists all accounts. It lists the accounts that any location knows: a new
 // account is known at one location first, and a change at its primary.
 func (b *Backend) Accounts(ctx context.Context) ([]wire.AccountInfo, error) {
 	var out []wire.AccountInfo

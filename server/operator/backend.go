@@ -36,13 +36,13 @@ type Options struct {
 	Support func() wire.Support
 }
 
-// Backend implements api/admin.Cluster. Methods may be called concurrently.
+// Backend implements api/admin.Process over locations. Methods may be called concurrently.
 type Backend struct {
 	o       Options
 	started time.Time
 }
 
-var _ apiadmin.Cluster = (*Backend)(nil)
+var _ apiadmin.Process = (*Backend)(nil)
 
 // New returns the backend of a process that starts now.
 func New(o Options) *Backend { return &Backend{o: o, started: o.Clock.Now()} }
@@ -81,7 +81,7 @@ func each[T any](b *Backend, ask func(Location) T) []T {
 	return out
 }
 
-// Status implements api/admin.Cluster.
+// Status describes the whole process.
 func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 	out := wire.Status{
 		Process: wire.Process{
@@ -108,7 +108,7 @@ func (b *Backend) Status(ctx context.Context) (wire.Status, error) {
 	return out, nil
 }
 
-// Events implements api/admin.Cluster.
+// Events are those of all locations.
 func (b *Backend) Events(ctx context.Context) (out wire.EventList) {
 	for _, l := range each(b, func(l Location) wire.EventList {
 		list, _ := ask(ctx, l, &listEvents, wire.At{}, wire.None{}) // It names what it lacks.
@@ -129,7 +129,7 @@ func (b *Backend) readiness(ctx context.Context, l Location) wire.LocationReadin
 	return out
 }
 
-// Ready implements api/admin.Cluster.
+// Ready implements api/admin.Process.
 func (b *Backend) Ready(ctx context.Context) []wire.LocationReadiness {
 	out := each(b, func(l Location) wire.LocationReadiness { return b.readiness(ctx, l) })
 	if b.o.Draining != nil && b.o.Draining() {
@@ -156,6 +156,44 @@ func (b *Backend) Ready(ctx context.Context) []wire.LocationReadiness {
 		r.Ready = r.Reason == ""
 	}
 	return out
+}
+
+// servingPoll is the time between two checks whether a started location serves.
+const servingPoll = 100 * time.Millisecond
+
+// awaitServing waits up to ServingWait for a location to serve. It returns what the location waits
+// for then, "" if it serves.
+func (b *Backend) awaitServing(ctx context.Context, q asked) string {
+	enough := time.NewTimer(q.ServingWait)
+	defer enough.Stop()
+	poll := time.NewTicker(servingPoll)
+	defer poll.Stop()
+	for {
+		serves, waiting := b.serving(ctx, q.At.Location)
+		if serves {
+			return ""
+		}
+		select {
+		case <-poll.C:
+		case <-enough.C:
+			return waiting
+		case <-ctx.Done():
+			return waiting
+		}
+	}
+}
+
+// serving reports whether a location serves, and if not, what it waits for.
+func (b *Backend) serving(ctx context.Context, l geo.Location) (serves bool, waiting string) {
+	for _, r := range b.Ready(ctx) {
+		if r.Name == l && r.Serving {
+			return true, ""
+		}
+		if r.Name == l {
+			return false, r.Reason
+		}
+	}
+	return false, "this port does not know " + string(l)
 }
 
 // notReady says why a location that serves is not ready; "" if it is.
@@ -185,7 +223,7 @@ func (b *Backend) info(a wire.Account) wire.AccountInfo {
 	return out
 }
 
-// Account implements api/admin.Cluster.
+// Account is one as its primary has it; storageerr.AccountNotFound.
 func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountInfo, error) {
 	a, err := known(ctx, b, func(ctx context.Context, l Location) (wire.Account, error) { return accountOf(ctx, l, name) })
 	if err != nil {
@@ -194,7 +232,7 @@ func (b *Backend) Account(ctx context.Context, name geo.Account) (wire.AccountIn
 	return b.info(b.atPrimary(ctx, a)), nil
 }
 
-// Keys implements api/admin.Cluster.
+// Keys are those of an account; storageerr.AccountNotFound.
 func (b *Backend) Keys(ctx context.Context, name geo.Account) (wire.Keys, error) {
 	return known(ctx, b, func(ctx context.Context, l Location) (wire.Keys, error) {
 		return ask(ctx, l, &showKeys, wire.At{Account: name}, wire.None{})
@@ -232,7 +270,7 @@ func notFound(err error) bool {
 	return errors.Is(err, storageerr.AccountNotFound) || errors.As(err, &said) && said.Code == storageerr.AccountNotFound.Code
 }
 
-// CreateAccount implements api/admin.Cluster.
+// CreateAccount makes an account at the location that becomes its primary.
 func (b *Backend) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.AccountInfo, error) {
 	l, err := b.find(n.Location)
 	if err != nil {
@@ -245,42 +283,13 @@ func (b *Backend) CreateAccount(ctx context.Context, n wire.NewAccount) (wire.Ac
 	return b.info(a.Account), nil
 }
 
-// StartNode implements api/admin.Cluster.
-func (b *Backend) StartNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
-	_, err := onNode(ctx, b, &startNode, l, id)
-	return err
-}
-
-// StopNode implements api/admin.Cluster.
-func (b *Backend) StopNode(ctx context.Context, l geo.Location, id geo.NodeID) error {
-	_, err := onNode(ctx, b, &stopNode, l, id)
-	return err
-}
-
-// StartLocation implements api/admin.Cluster.
-func (b *Backend) StartLocation(ctx context.Context, l geo.Location) error {
-	_, err := at(ctx, b, &startLocation, wire.At{Location: l}, wire.None{})
-	return err
-}
-
-// StopLocation implements api/admin.Cluster.
-func (b *Backend) StopLocation(ctx context.Context, l geo.Location) error {
-	_, err := at(ctx, b, &stopLocation, wire.At{Location: l}, wire.None{})
-	return err
-}
-
-// RecoverRange implements api/admin.Cluster.
-func (b *Backend) RecoverRange(ctx context.Context, l geo.Location, id geo.RangeID, in wire.RecoverRange) (wire.RangeRecovered, error) {
-	return at(ctx, b, &recoverRange, wire.At{Location: l, Range: id}, in)
-}
-
-// onNode has a node of a location carry out an operation. The location looks for it.
-func onNode[Resp any](ctx context.Context, b *Backend, o *operation[wire.None, Resp], name geo.Location, id geo.NodeID) (out Resp, err error) {
-	l, err := b.find(name)
+// at has one location carry out an operation.
+func at[Req, Resp any](ctx context.Context, b *Backend, o *operation[Req, Resp], at wire.At, in Req) (out Resp, err error) {
+	l, err := b.find(at.Location)
 	if err != nil {
-		return out, wire.NoNode(name, id)
+		return out, storageerr.InvalidInput.Saying(err.Error())
 	}
-	return ask(ctx, l, o, wire.At{Node: wire.NodeName(name, id)}, wire.None{})
+	return ask(ctx, l, o, at, in)
 }
 
 // statusOf is the status of one location.
@@ -288,7 +297,7 @@ func statusOf(ctx context.Context, l Location) (wire.Status, error) {
 	return ask(ctx, l, &showStatus, wire.At{}, wire.None{})
 }
 
-// SetLink implements api/admin.Cluster. The link has an end at each location.
+// SetLink changes the state of the link. The link has an end at each location.
 func (b *Backend) SetLink(ctx context.Context, to wire.Link) error {
 	errs := each(b, func(l Location) error {
 		if err := setLink(ctx, l, to); err != nil {

@@ -50,50 +50,58 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 		want         any
 		north, south string
 	}{
-		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StartNode(ctx, "south", 2) }, nil, "", "start node south-2"},
-		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StopNode(ctx, "north", 2) }, nil, "stop node north-2", ""},
-		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StartLocation(ctx, "north") }, nil, "start", ""},
-		{func(ctx context.Context, b *Backend) (any, error) { return nil, b.StopLocation(ctx, "south") }, nil, "", "stop"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			return b.RecoverRange(ctx, "north", 4, wire.RecoverRange{AcceptLoss: true, Untrusted: true, WithoutPair: true})
+			return Do(ctx, b, wire.CallStartNode, wire.At{Node: "south-2"}, wire.None{})
+		}, wire.Changed{Name: "south-2", State: wire.Running}, "", "start node south-2"},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			return Do(ctx, b, wire.CallStopNode, wire.At{Node: "north-2"}, wire.None{})
+		}, wire.Changed{Name: "north-2", State: wire.Stopped}, "stop node north-2", ""},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			return Do(ctx, b, wire.CallStartLocation, wire.At{Location: "north"}, wire.None{})
+		}, wire.Changed{Name: "north", State: wire.Running}, "start", ""},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			return Do(ctx, b, wire.CallStopLocation, wire.At{Location: "south"}, wire.None{})
+		}, wire.Changed{Name: "south", State: wire.Stopped}, "", "stop"},
+		{func(ctx context.Context, b *Backend) (any, error) {
+			return Do(ctx, b, wire.CallRecoverRange, wire.At{Location: "north", Range: 4}, wire.RecoverRange{AcceptLoss: true, Untrusted: true, WithoutPair: true})
 		}, recovered, "recover range 4 {AcceptLoss:true Untrusted:true WithoutPair:true DryRun:false}", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			return b.RaiseLevels(ctx, "south", wire.Levels{Floor: 3, Active: 2})
+			return Do(ctx, b, wire.CallRaiseLevels, wire.At{Location: "south"}, wire.Levels{Floor: 3, Active: 2})
 		}, wire.Levels{Floor: 3, Active: 2}, "", "raise levels to 3 2"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			e, err := b.OverrideEpochs(ctx, "south")
+			e, err := Do(ctx, b, wire.CallOverrideEpochs, wire.At{Location: "south"}, wire.None{})
 			return e.By, err
 		}, "override", "", "override epochs"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			return b.ResumeStream(ctx, "north", wire.StreamName{Account: "mail", Epoch: wire.Epoch{Number: 1, Location: "north"}, Range: 4, Lane: 2})
+			return Do(ctx, b, wire.CallResume, wire.At{Location: "north"}, wire.StreamName{Account: "mail", Epoch: wire.Epoch{Number: 1, Location: "north"}, Range: 4, Lane: 2})
 		}, wire.Resumed{Stream: "mail/1@north/r4/l2", Location: "north", Reason: "version"}, "resume mail/1@north/r4/l2", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
 			name := wire.StreamName{Account: "mail", Epoch: wire.Epoch{Number: 1, Location: "north"}, Range: 4, Lane: 2}
-			r, err := b.ResolveFork(ctx, "north", wire.ResolveFork{StreamName: name, Keep: "north"})
+			r, err := Do(ctx, b, wire.CallResolve, wire.At{Location: "north"}, wire.ResolveFork{StreamName: name, Keep: "north"})
 			return r.State, err
 		}, "settling", "resolve mail/1@north/r4/l2 keep north", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			f, err := b.Found(ctx, "south", wire.FoundQuery{Account: "mail"})
+			f, err := Do(ctx, b, wire.CallFound, wire.At{Location: "south"}, wire.FoundQuery{Account: "mail"})
 			return len(f.Rows), err
 		}, 1, "", "found mail"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			p, err := b.FoundPayload(ctx, "south", wire.FoundChunk{Key: "02", Chunk: 1})
+			p, err := Do(ctx, b, wire.CallFoundPayload, wire.At{Location: "south"}, wire.FoundChunk{Key: "02", Chunk: 1})
 			return string(p.Data), err
 		}, "data", "", "payload 02 1"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			d, err := b.DropFound(ctx, "south", wire.DropFound{Keys: []string{"02"}})
+			d, err := Do(ctx, b, wire.CallDropFound, wire.At{Location: "south"}, wire.DropFound{Keys: []string{"02"}})
 			return d.Dropped, err
 		}, 1, "", "drop [02]"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			out, err := b.CopyAlone(ctx, "south", wire.AloneQuery{Account: "mail"})
+			out, err := Do(ctx, b, wire.CallCopyAlone, wire.At{Location: "south"}, wire.AloneQuery{Account: "mail"})
 			return out.Rows, err
 		}, uint64(7), "", "alone mail"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			out, err := b.Lost(ctx, "south", wire.LostQuery{Account: "mail"})
+			out, err := Do(ctx, b, wire.CallLost, wire.At{Location: "south"}, wire.LostQuery{Account: "mail"})
 			return len(out.Changes), err
 		}, 1, "", "lost mail"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			d, err := b.DropLost(ctx, "north", wire.DropLost{Account: "mail"})
+			d, err := Do(ctx, b, wire.CallDropLost, wire.At{Location: "north"}, wire.DropLost{Account: "mail"})
 			return d.Dropped, err
 		}, 1, "drop lost mail", ""},
 		{func(ctx context.Context, b *Backend) (any, error) {
@@ -124,8 +132,9 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 // A location that the process does not serve is refused by name, with those it serves.
 func TestUnknownLocation(t *testing.T) {
 	for what, b := range backends(t, newFake("north"), newFake("south")) {
-		require.ErrorContains(t, b.StopLocation(t.Context(), "east"), `no location "east" here: this process serves north and south`, what)
-		_, err := b.CreateAccount(t.Context(), wire.NewAccount{Name: "photos", Location: "east"})
+		_, err := Do(t.Context(), b, wire.CallStopLocation, wire.At{Location: "east"}, wire.None{})
+		require.ErrorContains(t, err, `no location "east" here: this process serves north and south`, what)
+		_, err = b.CreateAccount(t.Context(), wire.NewAccount{Name: "photos", Location: "east"})
 		row, ours := storageerr.Of(err)
 		require.True(t, ours, what)
 		require.Equal(t, storageerr.InvalidInput.Code, row.Code, what)
@@ -136,7 +145,7 @@ func TestUnknownLocation(t *testing.T) {
 // The port of one location names a gateway, which shows both.
 func TestUnknownLocationOfOne(t *testing.T) {
 	for what, b := range backends(t, newFake("north")) {
-		_, err := b.FailLocationOver(t.Context(), "south", wire.Failover{Type: wire.FailoverPlanned})
+		_, err := b.failLocationOver(t.Context(), "south", wire.Failover{Type: wire.FailoverPlanned})
 		require.ErrorContains(t, err, `there is no location "south" here: this port shows north alone; ask a gateway, which shows both`, what)
 	}
 }
@@ -347,12 +356,15 @@ func TestUnknownNode(t *testing.T) {
 	local := south.local()
 	local.Gather = func() wire.Support { return wire.Support{Name: "this process"} }
 	b := New(Options{Locations: []Location{nodes.remote("north"), local}, Clock: clock.System{}})
-	known, err := b.Support(t.Context(), "south", 2)
+	known, err := Do(t.Context(), b, wire.CallNodeSupport, wire.At{Node: "south-2"}, wire.None{})
 	require.NoError(t, err)
 	require.Equal(t, "this process", known.Name)
 	for _, l := range []geo.Location{"north", "south", "east"} {
-		_, err := b.Support(t.Context(), l, 9)
-		for _, err := range []error{err, b.StopNode(t.Context(), l, 9), b.StartNode(t.Context(), l, 9)} {
+		at := wire.At{Node: wire.NodeName(l, 9)}
+		_, support := Do(t.Context(), b, wire.CallNodeSupport, at, wire.None{})
+		_, stop := Do(t.Context(), b, wire.CallStopNode, at, wire.None{})
+		_, start := Do(t.Context(), b, wire.CallStartNode, at, wire.None{})
+		for _, err := range []error{support, stop, start} {
 			var said *wire.Error
 			require.ErrorAs(t, err, &said, l)
 			require.Equal(t, http.StatusNotFound, said.Status, l)

@@ -9,7 +9,7 @@ import (
 	"antipode/geo"
 )
 
-// OpenClone implements api/admin.Clones. The secondary location makes the clone.
+// OpenClone opens a clone of an account. The secondary location makes the clone.
 func (b *Backend) OpenClone(ctx context.Context, name geo.Account, q wire.OpenClone) (wire.Clone, error) {
 	a, err := b.Account(ctx, name)
 	if err != nil {
@@ -29,14 +29,14 @@ func (b *Backend) OpenClone(ctx context.Context, name geo.Account, q wire.OpenCl
 	return b.reached(ask(ctx, l, &openClone, wire.At{Account: name}, q))
 }
 
-// Clone implements api/admin.Clones: at whichever location it is, since the account may have moved.
+// Clone is that of an account: at whichever location it is, since the account may have moved.
 func (b *Backend) Clone(ctx context.Context, name geo.Account) (wire.Clone, error) {
 	return b.reached(b.anywhere(func(l Location) (wire.Clone, error) {
 		return ask(ctx, l, &showClone, wire.At{Account: name}, wire.None{})
 	}))
 }
 
-// DropClone implements api/admin.Clones.
+// DropClone drops the clone of an account.
 func (b *Backend) DropClone(ctx context.Context, name geo.Account) (wire.Clone, error) {
 	return b.anywhere(func(l Location) (wire.Clone, error) {
 		return ask(ctx, l, &dropClone, wire.At{Account: name}, wire.None{})

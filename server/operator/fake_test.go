@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,6 +46,8 @@ type fake struct {
 	failover string
 	// noPromotion: no unplanned failover is under way that could be ended.
 	noPromotion bool
+	// servesAfter is how often the readiness is asked for before the location serves.
+	servesAfter int
 	// clone is the one that is open, nil for none.
 	clone *wire.Clone
 
@@ -88,7 +91,7 @@ func (f *fake) calls() []string {
 // operated returns the only operation since the last call of calls, "" if there was none. A port
 // reads the readiness after a start.
 func (f *fake) operated() string {
-	asked := slices.DeleteFunc(f.calls(), func(call string) bool { return call == "readiness" })
+	asked := slices.DeleteFunc(f.calls(), func(call string) bool { return call == "readiness" || call == "status" })
 	return strings.Join(asked, ", ")
 }
 
@@ -96,6 +99,12 @@ func (f *fake) Name() geo.Location { return f.name }
 
 func (f *fake) Readiness(ctx context.Context) wire.LocationReadiness {
 	_ = f.note(ctx, "readiness")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.servesAfter > 0 {
+		f.servesAfter--
+		return wire.LocationReadiness{Name: f.name, Reason: "the blob range has no leader yet"}
+	}
 	return f.readiness
 }
 
@@ -194,15 +203,15 @@ func (f *fake) serveNodes() {
 	does(a, &nodeSupport, func(ctx context.Context, at wire.At, _ wire.None) (wire.Support, error) {
 		return wire.Support{Name: at.Node}, f.note(ctx, "support of %s", at.Node)
 	})
-	changed := func(o *operation[wire.None, wire.Changed], what string) {
+	changed := func(o *operation[wire.None, wire.Changed], what string, to wire.State) {
 		does(a, o, func(ctx context.Context, at wire.At, _ wire.None) (wire.Changed, error) {
-			return wire.Changed{}, f.note(ctx, "%s", strings.TrimSpace(what+" "+at.Node))
+			return wire.Changed{Name: cmp.Or(at.Node, string(at.Location)), State: to}, f.note(ctx, "%s", strings.TrimSpace(what+" "+at.Node))
 		})
 	}
-	changed(&startNode, "start node")
-	changed(&stopNode, "stop node")
-	changed(&startLocation, "start")
-	changed(&stopLocation, "stop")
+	changed(&startNode, "start node", wire.Running)
+	changed(&stopNode, "stop node", wire.Stopped)
+	changed(&startLocation, "start", wire.Running)
+	changed(&stopLocation, "stop", wire.Stopped)
 	does(a, &listNames, func(ctx context.Context, _ wire.At, q wire.NamesQuery) (wire.Names, error) {
 		return wire.Names{Location: f.name, Version: q.Since + "+"}, f.note(ctx, "names after %q", q.After)
 	})
@@ -298,8 +307,8 @@ func (f *fake) update(ctx context.Context, at wire.At, u wire.UpdateAccount) (wi
 	return out, f.note(ctx, "update %s to %s", at.Account, u.Redundancy)
 }
 
-// asked has a location carry out an operation without a question.
-func asked[Resp any](ctx context.Context, l Location, o *operation[wire.None, Resp], at wire.At) (Resp, error) {
+// asks has a location carry out an operation without a question.
+func asks[Resp any](ctx context.Context, l Location, o *operation[wire.None, Resp], at wire.At) (Resp, error) {
 	return ask(ctx, l, o, at, wire.None{})
 }
 

@@ -11,7 +11,7 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Flows implements api/admin.Cluster.
+// Flows are what the locations know of the streams of an account, or what one of them does.
 func (b *Backend) Flows(ctx context.Context, name geo.Account, only geo.Location) (wire.Flows, error) {
 	var out wire.Flows
 	var errs []error
@@ -42,7 +42,7 @@ func (b *Backend) Flows(ctx context.Context, name geo.Account, only geo.Location
 	}
 }
 
-// Lag implements api/admin.Cluster.
+// Lag computes from the Flows how far the secondary of an account is.
 func (b *Backend) Lag(ctx context.Context, name geo.Account, q wire.LagQuery, only geo.Location) (wire.Lag, error) {
 	all, err := b.Flows(ctx, name, only)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *Backend) Lag(ctx context.Context, name geo.Account, q wire.LagQuery, on
 	return flow.Lag(name, all, q), nil
 }
 
-// Why implements api/admin.Cluster.
+// Why computes from the Flows what holds Last Sync Time back. Zero as threshold means the default.
 func (b *Backend) Why(ctx context.Context, name geo.Account, threshold time.Duration, only geo.Location) (wire.Why, error) {
 	all, err := b.Flows(ctx, name, only)
 	if err != nil {

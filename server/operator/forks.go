@@ -5,10 +5,9 @@ import (
 	"errors"
 
 	wire "antipode/client/admin"
-	"antipode/geo"
 )
 
-// Forks implements api/admin.Cluster.
+// Forks lists those of all locations that answer.
 func (b *Backend) Forks(ctx context.Context) (wire.Forks, error) {
 	var out wire.Forks
 	var errs []error
@@ -25,9 +24,4 @@ func (b *Backend) Forks(ctx context.Context) (wire.Forks, error) {
 		return wire.Forks{}, errors.Join(errs...)
 	}
 	return out, nil
-}
-
-// ResumeStream implements api/admin.Cluster.
-func (b *Backend) ResumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (wire.Resumed, error) {
-	return at(ctx, b, &resumeStream, wire.At{Location: l}, s)
 }

@@ -8,11 +8,10 @@ import (
 	"strings"
 
 	wire "antipode/client/admin"
-	"antipode/geo"
 	"antipode/services/storageerr"
 )
 
-// Finalize implements api/admin.Cluster. The floor of all locations rises first, and then what is active: so a location
+// Finalize raises all locations to a feature level. The floor of all locations rises first, and then what is active: so a location
 // that gets what the other one writes at the level has its floor. It may be called again after any failure.
 func (b *Backend) Finalize(ctx context.Context, in wire.Finalize) (wire.Finalized, error) {
 	s, err := b.Status(ctx)
@@ -26,7 +25,7 @@ func (b *Backend) Finalize(ctx context.Context, in wire.Finalize) (wire.Finalize
 	for step, active := range []uint32{0, out.Level} {
 		for _, l := range s.Locations {
 			to := wire.Levels{Floor: out.Level, Active: max(active, l.Levels.Active)}
-			if _, err := b.RaiseLevels(ctx, l.Name, to); err != nil {
+			if _, err := at(ctx, b, &raiseLevels, wire.At{Location: l.Name}, to); err != nil {
 				return wire.Finalized{}, adding(err, fmt.Sprintf("; location %s is not finalized (step %d of 2): finalize again", l.Name, step+1))
 			}
 		}
@@ -117,9 +116,4 @@ func notUpgraded(format string, args ...any) error {
 
 func notFinalized(status int, code, format string, args ...any) error {
 	return &wire.Error{Status: status, Code: code, Message: "cannot finalize the upgrade: " + fmt.Sprintf(format, args...)}
-}
-
-// RaiseLevels implements api/admin.Cluster.
-func (b *Backend) RaiseLevels(ctx context.Context, l geo.Location, to wire.Levels) (wire.Levels, error) {
-	return at(ctx, b, &raiseLevels, wire.At{Location: l}, to)
 }

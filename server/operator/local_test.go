@@ -185,9 +185,9 @@ func TestLocalOperations(t *testing.T) {
 		require.Equal(t, fail, err)
 		_, err = ask(t.Context(), Location(l), &stopLocation, wire.At{}, wire.None{})
 		require.Equal(t, fail, err)
-		_, err = asked(t.Context(), l, &startNode, wire.At{Node: "south-2"})
+		_, err = asks(t.Context(), l, &startNode, wire.At{Node: "south-2"})
 		require.Equal(t, fail, err)
-		_, err = asked(t.Context(), l, &stopNode, wire.At{Node: "south-3"})
+		_, err = asks(t.Context(), l, &stopNode, wire.At{Node: "south-3"})
 		require.Equal(t, fail, err)
 		require.Equal(t, []string{"begin", "stop", "start node 2", "stop node 3"}, p.asked)
 	}

@@ -58,13 +58,8 @@ func (b *Backend) unawareLocation(ctx context.Context, l geo.Location) string {
 		l, first.Primary, n, first.Name, first.Epoch, first.Primary, first.Name)
 }
 
-// LocationFailover implements api/admin.Cluster.
-func (b *Backend) LocationFailover(ctx context.Context, l geo.Location) (wire.LocationFailover, error) {
-	return at(ctx, b, &showLocationFailover, wire.At{Location: l}, wire.None{})
-}
-
-// FailLocationOver implements api/admin.Cluster.
-func (b *Backend) FailLocationOver(ctx context.Context, l geo.Location, f wire.Failover) (wire.LocationFailover, error) {
+// failLocationOver changes the failover of a location, unless it would pass accounts by.
+func (b *Backend) failLocationOver(ctx context.Context, l geo.Location, f wire.Failover) (wire.LocationFailover, error) {
 	if f.Type == wire.FailoverUnplanned {
 		if why := b.unawareLocation(ctx, l); why != "" {
 			return wire.LocationFailover{}, &wire.Error{Status: http.StatusConflict, Code: wire.CodeUnaware, Message: why}

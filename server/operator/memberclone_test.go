@@ -56,18 +56,18 @@ func TestCloneOfTheLocation(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wire.Clone{Account: "acct", Node: "north-3", TookSeconds: 60}, c)
 	for _, v := range views {
-		shown, err := asked(ctx, v, &showClone, wire.At{Account: "acct"})
+		shown, err := asks(ctx, v, &showClone, wire.At{Account: "acct"})
 		require.NoError(t, err)
 		require.Equal(t, c, shown)
 		_, err = ask(ctx, Location(v), &openClone, wire.At{Account: "acct"}, wire.OpenClone{})
 		require.ErrorContains(t, err, "has a clone already, on north-3")
 	}
-	dropped, err := asked(ctx, views[2], &dropClone, wire.At{Account: "acct"})
+	dropped, err := asks(ctx, views[2], &dropClone, wire.At{Account: "acct"})
 	require.NoError(t, err)
 	require.Equal(t, c, dropped)
 	require.Empty(t, all[3].clones)
 	for _, v := range views {
-		_, err = asked(ctx, v, &dropClone, wire.At{Account: "acct"})
+		_, err = asks(ctx, v, &dropClone, wire.At{Account: "acct"})
 		require.ErrorContains(t, err, "no clone")
 	}
 
@@ -123,7 +123,7 @@ func TestOneCloneOfCallsAtOnce(t *testing.T) {
 				}
 				require.Equal(t, 1, opened, "seed %d: %v", seed, errs)
 				require.Equal(t, 1, len(all[1].clones)+len(all[2].clones)+len(all[3].clones), "seed %d", seed)
-				_, err := asked(t.Context(), views[1], &dropClone, wire.At{Account: "acct"})
+				_, err := asks(t.Context(), views[1], &dropClone, wire.At{Account: "acct"})
 				require.NoError(t, err)
 			}
 		})
@@ -137,7 +137,7 @@ func TestDropCloneOfTwoNodes(t *testing.T) {
 	for _, id := range []geo.NodeID{1, 3} {
 		all[id].clones = []wire.Clone{{Account: "acct", Node: wire.NodeName("north", id)}, {Account: "other", Node: wire.NodeName("north", id)}}
 	}
-	_, err := asked(t.Context(), views[2], &dropClone, wire.At{Account: "acct"})
+	_, err := asks(t.Context(), views[2], &dropClone, wire.At{Account: "acct"})
 	require.NoError(t, err)
 	for _, id := range []geo.NodeID{1, 3} {
 		require.Len(t, all[id].clones, 1)

@@ -186,7 +186,7 @@ func states(s wire.Status) (out []wire.State) {
 
 func eventsOf(t *testing.T, l Location) wire.EventList {
 	t.Helper()
-	list, err := asked(t.Context(), l, &listEvents, wire.At{})
+	list, err := asks(t.Context(), l, &listEvents, wire.At{})
 	require.NoError(t, err)
 	return list
 }
@@ -279,7 +279,7 @@ func TestOperationOnANodeOfTheLocation(t *testing.T) {
 	}
 	require.Equal(t, []string{"stop", "begin", "stop", "begin"}, all[2].asked)
 	require.Empty(t, all[3].asked)
-	_, noSupport := asked(t.Context(), views[1], &nodeSupport, wire.At{Node: "north-4"})
+	_, noSupport := asks(t.Context(), views[1], &nodeSupport, wire.At{Node: "north-4"})
 	for _, err := range []error{noSupport, nodeAsked(t, views[1], &stopNode, 4)} {
 		var said *wire.Error
 		require.ErrorAs(t, err, &said)
@@ -341,7 +341,7 @@ func TestR21OverrideReachesAllProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, first := range []geo.NodeID{1, 2, 3} {
 			all, views := three(new(geo.NodeID))
-			e, err := asked(t.Context(), views[first], &overrideEpochs, wire.At{})
+			e, err := asks(t.Context(), views[first], &overrideEpochs, wire.At{})
 			require.NoError(t, err)
 			require.True(t, e.Confirmed)
 			for id, p := range all {
@@ -350,16 +350,16 @@ func TestR21OverrideReachesAllProcesses(t *testing.T) {
 		}
 		all, views := three(new(geo.NodeID))
 		all[2].away, all[3].running = true, false
-		_, err := asked(t.Context(), views[1], &overrideEpochs, wire.At{})
+		_, err := asks(t.Context(), views[1], &overrideEpochs, wire.At{})
 		require.NoError(t, err)
 		require.False(t, all[3].confirmed, "it is stopped")
 		all[2].away, all[2].hangs = false, true
 		begun := time.Now()
-		_, err = asked(t.Context(), views[1], &overrideEpochs, wire.At{})
+		_, err = asks(t.Context(), views[1], &overrideEpochs, wire.At{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, peerWait, time.Since(begun))
 		all[2].hangs, all[2].fail = false, errors.New("disk on fire")
-		_, err = asked(t.Context(), views[1], &overrideEpochs, wire.At{})
+		_, err = asks(t.Context(), views[1], &overrideEpochs, wire.At{})
 		require.ErrorContains(t, err, "node 2: disk on fire")
 	})
 }
@@ -455,13 +455,13 @@ func TestMalformedCalls(t *testing.T) {
 // nodeAsked has a location start or stop a node.
 func nodeAsked(t *testing.T, l Location, o *operation[wire.None, wire.Changed], id geo.NodeID) error {
 	t.Helper()
-	_, err := asked(t.Context(), l, o, wire.At{Node: wire.NodeName("north", id)})
+	_, err := asks(t.Context(), l, o, wire.At{Node: wire.NodeName("north", id)})
 	return err
 }
 
 // locationAsked starts or stops a location.
 func locationAsked(t *testing.T, l Location, o *operation[wire.None, wire.Changed]) error {
 	t.Helper()
-	_, err := asked(t.Context(), l, o, wire.At{})
+	_, err := asks(t.Context(), l, o, wire.At{})
 	return err
 }

@@ -18,20 +18,20 @@ func TestNamesOfALocation(t *testing.T) {
 	for what, b := range backends(t, north, south) {
 		north.calls()
 		for _, l := range []geo.Location{"north", "south"} {
-			got, err := b.Names(t.Context(), l, wire.NamesQuery{Since: "v1", After: "abc"})
+			got, err := Do(t.Context(), b, wire.CallNames, wire.At{Location: l}, wire.NamesQuery{Since: "v1", After: "abc"})
 			require.NoError(t, err, what)
 			require.Equal(t, l, got.Location, what)
 			require.Equal(t, "v1+", got.Version, what)
 		}
 		require.Contains(t, north.calls(), `names after "abc"`, what)
-		_, err := b.Names(t.Context(), "east", wire.NamesQuery{})
+		_, err := Do(t.Context(), b, wire.CallNames, wire.At{Location: "east"}, wire.NamesQuery{})
 		row, ours := storageerr.Of(err)
 		require.True(t, ours, what)
 		require.Equal(t, storageerr.InvalidInput.Code, row.Code, what)
 	}
 	north.fail = errors.New("no quorum")
 	for what, b := range backends(t, north, south) {
-		_, err := b.Names(t.Context(), "north", wire.NamesQuery{})
+		_, err := Do(t.Context(), b, wire.CallNames, wire.At{Location: "north"}, wire.NamesQuery{})
 		require.Error(t, err, what)
 	}
 }

@@ -166,7 +166,7 @@ func TestR20LocationThatDoesNotKnowIsNotPromoted(t *testing.T) {
 		for what, b := range backends(t, north, south) {
 			north.calls()
 			for _, dry := range []bool{true, false} {
-				_, err := b.FailLocationOver(t.Context(), "north", wire.Failover{Type: wire.FailoverUnplanned, DryRun: dry})
+				_, err := b.failLocationOver(t.Context(), "north", wire.Failover{Type: wire.FailoverUnplanned, DryRun: dry})
 				if !c.refused {
 					require.NoError(t, err, "%s %+v", what, c)
 					require.Contains(t, north.calls(), begun, "%s %+v", what, c)
@@ -178,7 +178,7 @@ func TestR20LocationThatDoesNotKnowIsNotPromoted(t *testing.T) {
 				require.Contains(t, refused.Message, "north has not learned yet of failovers to south (accounts: 2, such as docs in epoch 2@south)")
 				require.NotContains(t, north.calls(), begun, what)
 			}
-			_, err := b.FailLocationOver(t.Context(), "north", wire.Failover{Type: wire.FailoverPlanned})
+			_, err := b.failLocationOver(t.Context(), "north", wire.Failover{Type: wire.FailoverPlanned})
 			require.NoError(t, err, "it loses nothing")
 		}
 	}

@@ -1,25 +1,20 @@
 package operator
 
 import (
-	"context"
 	"errors"
 
 	wire "antipode/client/admin"
-	"antipode/geo"
 )
 
 // errNoSupport: the process was built without what it would answer.
 var errNoSupport = errors.New("this process does not show its state")
 
-// Support implements api/admin.Cluster.
-func (b *Backend) Support(ctx context.Context, name geo.Location, id geo.NodeID) (out wire.Support, err error) {
-	if name == "" {
-		if b.o.Support == nil {
-			return wire.Support{}, errNoSupport
-		}
-		return b.o.Support(), nil
+// support is what the process knows of itself.
+func (b *Backend) support() (wire.Support, error) {
+	if b.o.Support == nil {
+		return wire.Support{}, errNoSupport
 	}
-	return onNode(ctx, b, &nodeSupport, name, id)
+	return b.o.Support(), nil
 }
 
 // support is what this process knows of itself, if the node runs here.

@@ -109,7 +109,7 @@ func byName(list []wire.AccountStatus) map[geo.Account]int {
 	return at
 }
 
-// UpdateAccount implements api/admin.Cluster. The primary of the account changes it.
+// UpdateAccount changes an account. The primary of the account changes it.
 func (b *Backend) UpdateAccount(ctx context.Context, name geo.Account, u wire.UpdateAccount) (wire.AccountUpdated, error) {
 	a, err := known(ctx, b, func(ctx context.Context, l Location) (wire.Account, error) { return accountOf(ctx, l, name) })
 	if err != nil {

@@ -1,4 +1,4 @@
-package admin
+package operator
 
 import (
 	"cmp"
@@ -52,17 +52,4 @@ func arrange(s wire.Status, scope geo.Location) wire.Status {
 	slices.SortFunc(accounts, func(x, y wire.AccountStatus) int { return cmp.Compare(x.Name, y.Name) })
 	s.Accounts = accounts
 	return s
-}
-
-// concerns reports whether an account lives, in either role, in the scope.
-func concerns(a wire.Account, scope geo.Location) bool {
-	return scope == "" || a.Primary == scope || a.Secondary == scope
-}
-
-// list turns a nil slice into an empty one.
-func list[T any](v []T) []T {
-	if v == nil {
-		return []T{}
-	}
-	return v
 }

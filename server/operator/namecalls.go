@@ -1,9 +1,12 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"slices"
 
 	wire "antipode/client/admin"
@@ -12,7 +15,95 @@ import (
 	"antipode/services/storageerr"
 )
 
-// Reservations implements api/admin.Cluster.
+var (
+	listNames = operation[wire.NamesQuery, wire.Names]{
+		Call: wire.CallNames,
+		here: func(ctx context.Context, l *Local, _ wire.At, in wire.NamesQuery) (wire.Names, error) {
+			return l.Location.Names(ctx, in.Since, in.After)
+		},
+	}
+	listReservations = operation[wire.None, wire.Reservations]{
+		Call: wire.CallReservations,
+		here: func(ctx context.Context, l *Local, _ wire.At, _ wire.None) (wire.Reservations, error) {
+			return l.reservations(ctx)
+		},
+	}
+	freeReservation = operation[wire.None, wire.Reservations]{
+		Call: wire.CallFreeReservation,
+		here: func(ctx context.Context, l *Local, at wire.At, _ wire.None) (wire.Reservations, error) {
+			return l.free(ctx, at.Account)
+		},
+	}
+)
+
+func nameCalls() []call {
+	return []call{
+		answered(&listNames, port[wire.NamesQuery, wire.Names]{
+			verb: "list", what: func(at wire.At, _ wire.NamesQuery) string {
+				return fmt.Sprintf("the names of location %q", at.Location)
+			},
+			scope: ofLocation, wrong: wrongNames,
+			show: func(_ asked, out wire.Names) wire.Names {
+				out.Names = list(out.Names)
+				return out
+			},
+		}),
+		answered(&listReservations, port[wire.None, wire.Reservations]{
+			verb: "list", what: saying[wire.None]("the reservations"), show: showReservations,
+			do: func(ctx context.Context, b *Backend, _ asked, _ wire.None) (wire.Reservations, error) {
+				return b.Reservations(ctx)
+			},
+		}),
+		// A port of a location frees there alone.
+		answered(&freeReservation, port[wire.None, wire.Reservations]{
+			verb: "free", what: anAccount[wire.None], do: freed, show: showReservations,
+			log: func(l *slog.Logger, q asked, _ wire.None, out wire.Reservations) {
+				l.Warn("name freed by an operator", "account", q.At.Account, "records", len(out.Reservations), "silent_locations", out.SilentLocations)
+			},
+		}),
+	}
+}
+
+// sinceMax bounds a version in a query, in bytes.
+const sinceMax = 64
+
+func wrongNames(q *wire.NamesQuery) string {
+	if len(q.Since) > sinceMax || q.After != "" && !q.After.Valid() {
+		return "since is a version that was answered before, and after a name of an account"
+	}
+	return ""
+}
+
+// codeNoReservation: no creation of the name waits.
+const codeNoReservation = "ReservationNotFound"
+
+// freed gives up the creation of a name.
+func freed(ctx context.Context, b *Backend, q asked, _ wire.None) (wire.Reservations, error) {
+	var out wire.Reservations
+	var err error
+	if q.At.Account.Valid() {
+		out, err = b.FreeReservation(ctx, q.At.Account, q.Scope)
+	}
+	if err == nil && len(out.Reservations) == 0 && len(out.SilentLocations) == 0 {
+		err = &wire.Error{
+			Status: http.StatusNotFound, Code: codeNoReservation,
+			Message: "could not free " + theAccount(q.At.Account) + ": no creation of that name waits here: antipodectl account reservations lists them",
+		}
+	}
+	return out, err
+}
+
+// showReservations lists those of the port's location, or all, by name.
+func showReservations(q asked, r wire.Reservations) wire.Reservations {
+	r.Reservations, r.SilentLocations = list(slices.Clone(r.Reservations)), list(r.SilentLocations)
+	r.Reservations = slices.DeleteFunc(r.Reservations, func(r wire.Reservation) bool { return !q.Shows(r.Location) })
+	slices.SortFunc(r.Reservations, func(x, y wire.Reservation) int {
+		return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Location, y.Location))
+	})
+	return r
+}
+
+// Reservations are those of the locations that answer.
 func (b *Backend) Reservations(ctx context.Context) (wire.Reservations, error) {
 	var out wire.Reservations
 	var errs []error
@@ -63,7 +154,7 @@ func (b *Backend) complete(ctx context.Context, name geo.Account) bool {
 	}), true)
 }
 
-// FreeReservation implements api/admin.Cluster. The creation is freed first: then it never
+// FreeReservation gives up the creation of a name that has not ended, at every location or at one. The creation is freed first: then it never
 // completes. An account that is complete at any location is refused.
 func (b *Backend) FreeReservation(ctx context.Context, name geo.Account, only geo.Location) (wire.Reservations, error) {
 	if b.complete(ctx, name) {
