@@ -193,7 +193,7 @@ func (f *findings) locationDown(l admin.Location) {
 	case stopped:
 		next = Start(l.Name)
 	case served > alone:
-		next = "antipodectl failover plan --location " + string(l.Name)
+		next = "antipodectl failover check --location " + string(l.Name)
 	}
 	f.add(Critical, next, "%s", what)
 }

@@ -78,7 +78,7 @@ func TestStatus(t *testing.T) {
 			for i := range s.Accounts {
 				stands(s, i, "not-heard")
 			}
-		}, []Finding{{Critical, "north is down: none of its 3 nodes serves; it is the primary of 7 accounts", "antipodectl failover plan --location north"}}},
+		}, []Finding{{Critical, "north is down: none of its 3 nodes serves; it is the primary of 7 accounts", "antipodectl failover check --location north"}}},
 		"a node is stopped": {func(s *admin.Status) {
 			s.Locations[0].Nodes[2].State = admin.Stopped
 			for _, r := range s.Locations[0].Ranges {
@@ -253,7 +253,7 @@ func TestStatus(t *testing.T) {
 			s.Accounts[2].FailoverPhase, s.Accounts[3].FailoverPhase, s.Accounts[5].FailoverPhase = admin.FailoverClaiming, admin.FailoverClaiming, admin.FailoverThawing
 			s.Locations[0] = admin.Location{Name: "north", State: admin.Unreachable}
 		}, []Finding{
-			{Critical, "north does not answer; it is the primary of 7 accounts", "antipodectl failover plan --location north"},
+			{Critical, "north does not answer; it is the primary of 7 accounts", "antipodectl failover check --location north"},
 			{Warning, "an unplanned failover of 2 accounts from north to south is under way, claiming: acct2, acct3", "antipodectl account show acct2"},
 			{Warning, "an unplanned failover of 1 account from north to south is under way, thawing: acct5", "antipodectl account show acct5"},
 		}},

@@ -46,11 +46,11 @@ func TestPlanOfADeadLocationFitsAScreen(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(out)
 	}))
 	defer srv.Close()
-	for _, line := range []string{"failover unplanned", "failover planned", "failover plan"} {
+	for _, line := range []string{"failover unplanned", "failover start", "failover check"} {
 		code, got, errOut := ctl(srv.URL, append(strings.Fields(line), "--location", "northcentralus")...)
-		require.Equal(t, line == "failover plan", code == command.Done)
+		require.Equal(t, line == "failover check", code == command.Done)
 		require.LessOrEqual(t, rowsOfScreen(got+errOut), screenRows, got+errOut)
-		if line != "failover planned" {
+		if line != "failover start" {
 			require.Contains(t, got, "refused    19 accounts, such as accountwithalongname0000: the copy is not whole: range 1 of account")
 			require.Contains(t, got, map[bool]string{
 				true:  "refused    account accountwithalongname0007: an operation is under way: a bootstrap\nrefused    41 more accounts\n",
@@ -63,7 +63,7 @@ func TestPlanOfADeadLocationFitsAScreen(t *testing.T) {
 		require.Equal(t, line == "failover unplanned", strings.Contains(got, "nothing was changed, and with --yes no account begins to move\n"), got)
 		require.Contains(t, got, "services   61 live, 0 not; oldest Last Sync Time not known\n")
 	}
-	_, got, _ := ctl(srv.URL, "failover", "plan", "--location", "northcentralus", "--output", "json")
+	_, got, _ := ctl(srv.URL, "failover", "check", "--location", "northcentralus", "--output", "json")
 	require.Contains(t, got, `"account accountwithalongname0019: an operation is under way: the first copy`, "programs get the first 20")
 	require.Contains(t, got, `"10 more accounts with an operation under way"`)
 }

@@ -34,7 +34,7 @@ func TestLinesAreWrappedAtWords(t *testing.T) {
 			"          next: start the witness; if north is off: antipodectl failover unplanned pictures",
 			"          next: start the witness; if\n                north is off:\n                antipodectl failover\n                unplanned pictures",
 		},
-		{"          antipodectl failover planned pictures --yes", "          antipodectl failover planned pictures --yes"},
+		{"          antipodectl failover start pictures --yes", "          antipodectl failover start pictures --yes"},
 		{"größe      " + strings.Repeat("ä ", 14) + "ä", "größe      " + strings.Repeat("ä ", 14) + "ä"},
 	} {
 		require.Equal(t, c.want, wrapped(c.line, 40))
@@ -63,7 +63,7 @@ func TestTerminalsGetWrappedLines(t *testing.T) {
 	}
 	srv := httptest.NewServer(port(t).Config.Handler)
 	defer srv.Close()
-	code, out, _ := ctl(srv.URL, "failover", "plan", "--location", "northcentralus")
+	code, out, _ := ctl(srv.URL, "failover", "check", "--location", "northcentralus")
 	require.Equal(t, command.Done, code)
 	require.Contains(t, out, "location   northcentralus: 1 account with a copy, 0 without (not moved)\n", "no terminal")
 }

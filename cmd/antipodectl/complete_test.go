@@ -18,7 +18,7 @@ func TestComplete(t *testing.T) {
 		"account create ":             "",
 		"account free ":               "",
 		"account create x --location": "northcentralus southcentralus",
-		"failover planned ":           "abc ledger pictures",
+		"failover start ":             "abc ledger pictures",
 		"why ":                        "abc ledger pictures",
 		"fork found list --account":   "abc ledger pictures",
 		"lost drop ":                  "northcentralus southcentralus",

@@ -249,7 +249,7 @@ func (t *tool) drillLeft(ctx context.Context, plan drillPlan, seen *drillSeen) s
 	case a.Diverged:
 		todo = append(todo, fmt.Sprintf("the account is at %s, and its copy has to be made again: antipodectl account rebuild %s", a.Primary, a.Name))
 	default:
-		todo = append(todo, fmt.Sprintf("the account is at %s: antipodectl failover planned %s --yes moves it back", a.Primary, a.Name))
+		todo = append(todo, fmt.Sprintf("the account is at %s: antipodectl failover start %s --yes moves it back", a.Primary, a.Name))
 	}
 	return strings.Join(todo, "; ")
 }

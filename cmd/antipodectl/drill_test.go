@@ -423,7 +423,7 @@ func TestDrillInterrupted(t *testing.T) {
 	d.follows = "the other location does not know yet"
 	code := tl.run(ctx, strings.Fields("drill pictures --duration 150ms --unplanned --yes"))
 	require.Equal(t, command.Failed, code)
-	require.Contains(t, errOut.String(), "the account is at southcentralus: antipodectl failover planned pictures --yes moves it back")
+	require.Contains(t, errOut.String(), "the account is at southcentralus: antipodectl failover start pictures --yes moves it back")
 	require.Contains(t, out.String(), "has not followed")
 }
 

@@ -33,25 +33,33 @@ func (t *tool) failoverCommand() *cobra.Command {
 		Short: "Move an account to its other location",
 		Long: `failover makes the secondary of an account its primary. A planned failover loses nothing, and
 the account stays readable at both locations. To go back, ask for another one.`,
-		Example: `  antipodectl failover plan pictures
-  antipodectl failover planned pictures --yes`,
+		Example: `  antipodectl failover check pictures
+  antipodectl failover start pictures --yes`,
 	}
-	c.AddCommand(t.failoverPlan(), t.failoverPlanned(), t.failoverUnplanned(), t.failoverEnd(), t.failoverShow())
+	c.AddCommand(t.failoverCheck(), t.failoverStart(), t.failoverUnplanned(), t.failoverEnd(), t.failoverShow())
+	c.AddCommand(formerly(t.failoverCheck(), "plan"), formerly(t.failoverStart(), "planned"))
 	return c
 }
 
-func (t *tool) failoverPlan() *cobra.Command {
+// formerly is a command under the name that it had in the version before, for scripts. The help does not show it.
+func formerly(c *cobra.Command, name string) *cobra.Command {
+	_, arguments, _ := strings.Cut(c.Use, " ")
+	c.Use, c.Hidden = name+" "+arguments, true
+	return c
+}
+
+func (t *tool) failoverCheck() *cobra.Command {
 	var whole wholeFlags
 	c := &cobra.Command{
-		Use:   "plan (ACCOUNT | --location LOCATION)",
+		Use:   "check (ACCOUNT | --location LOCATION)",
 		Short: "Say what a failover of an account would do, and what blocks it",
-		Long: `plan changes nothing. It says to which location ACCOUNT would go, how far that one is by
+		Long: `check changes nothing. It says to which location ACCOUNT would go, how far that one is by
 service, what has not arrived there, and what blocks a planned failover. With --location it says
 so of all accounts whose primary is LOCATION, and which of them an unplanned failover would refuse,
 as the other location checks it: the first 20, and how many there are.`,
-		Example: `  antipodectl failover plan pictures
-  antipodectl failover plan --location northcentralus
-  antipodectl failover plan pictures --output json | jq .blocked`,
+		Example: `  antipodectl failover check pictures
+  antipodectl failover check --location northcentralus
+  antipodectl failover check pictures --output json | jq .blocked`,
 	}
 	one := answer(t, func(ctx context.Context, args []string) (failoverPlan, error) {
 		return t.planFailover(ctx, geo.Account(args[0]))
@@ -153,14 +161,14 @@ func writePlanState(w io.Writer, p failoverPlan) {
 	}
 }
 
-func (t *tool) failoverPlanned() *cobra.Command {
+func (t *tool) failoverStart() *cobra.Command {
 	var within time.Duration
 	var yes, dry bool
 	var whole wholeFlags
 	c := &cobra.Command{
-		Use:   "planned (ACCOUNT | --location LOCATION) [--yes]",
+		Use:   "start (ACCOUNT | --location LOCATION) [--yes]",
 		Short: "Make the secondary of an account its primary, without loss",
-		Long: `planned waits until little is on its way to the secondary, stops writes, waits until the
+		Long: `start waits until little is on its way to the secondary, stops writes, waits until the
 secondary has everything, and makes it the primary. Meanwhile reads go on, and requests that
 cannot be served wait for up to 3 s. Then the former primary is the secondary, and is
 readable as such. Nothing that was acknowledged is lost.
@@ -177,10 +185,10 @@ With --location all accounts whose primary is LOCATION move, in waves of 250; --
 account. Those that do not move are tried three times. It shows how many have moved. To go back,
 give the other location: all accounts that are there then move, also those that were there before
 the first failover. Where an account was made is not recorded: move such accounts one by one.`,
-		Example: `  antipodectl failover planned pictures --yes
-  antipodectl failover planned --location northcentralus --yes
-  antipodectl failover planned pictures --yes --within 5m
-  antipodectl failover planned pictures --dry-run`,
+		Example: `  antipodectl failover start pictures --yes
+  antipodectl failover start --location northcentralus --yes
+  antipodectl failover start pictures --yes --within 5m
+  antipodectl failover start pictures --dry-run`,
 	}
 	c.RunE = operation(func(cmd *cobra.Command, args []string) error {
 		if within <= 0 || within > failoverWithinMax {

@@ -35,7 +35,7 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	_, out, _ := ctl(srv.URL, "failover", "plan", "pictures")
+	_, out, _ := ctl(srv.URL, "failover", "check", "pictures")
 	require.Contains(t, out, "blob       in a state that is not known, how far is not known\n")
 	require.Contains(t, out, "queue      live, at least 7 records not there; what north has committed since it last answered is not known\n")
 	require.Contains(t, out, "table      live, what north has committed since it last answered is not known\n")
@@ -63,7 +63,7 @@ func TestPlanAsksSideBySide(t *testing.T) {
 	mux.HandleFunc("POST /v1/accounts/pictures/update", func(http.ResponseWriter, *http.Request) { t.Error("it would wait for south again") })
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	_, out, _ := ctl(srv.URL, "failover", "planned", "pictures", "--dry-run")
+	_, out, _ := ctl(srv.URL, "failover", "start", "pictures", "--dry-run")
 	require.Contains(t, out, "blocked    south does not answer: no answer in time; see docs/runbooks/target-down.md\n")
 }
 
@@ -123,20 +123,20 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	for _, args := range [][]string{{"plan", "pictures"}, {"planned", "pictures"}, {"planned", "pictures", "--yes"}} {
+	for _, args := range [][]string{{"check", "pictures"}, {"start", "pictures"}, {"start", "pictures", "--yes"}, {"plan", "pictures"}, {"planned", "pictures"}} {
 		code, out, errOut := ctl(srv.URL, append([]string{"failover"}, args...)...)
 		require.NotContains(t, out, "nothing is lost", args)
 		require.Contains(t, out+errOut, "south does not answer", args)
-		require.Equal(t, args[0] == "planned", code == command.Failed, args)
+		require.Equal(t, args[0] == "start" || args[0] == "planned", code == command.Failed, args)
 	}
 	link = admin.Link{State: admin.LinkDelayed, DelaySeconds: 4}
-	_, out, errOut := ctl(srv.URL, "failover", "planned", "pictures")
+	_, out, errOut := ctl(srv.URL, "failover", "start", "pictures")
 	const delays = "an operator delays the link by 4s: antipodectl link heal"
 	require.Contains(t, out, "link       "+delays+"\nblocked    south does not answer\n", "in front of what follows from it")
 	require.Contains(t, errOut, "is blocked, nothing was changed: "+delays+"; south does not answer")
 	link = admin.Link{}
 	said = `could not plan a failover of account "pictures": south does not answer in time; nothing was changed: see antipodectl status`
-	_, out, errOut = ctl(srv.URL, "failover", "planned", "pictures")
+	_, out, errOut = ctl(srv.URL, "failover", "start", "pictures")
 	require.Contains(t, out, "blocked    south does not answer in time: see antipodectl status\n", "once, and without what the plan is of")
 	require.Contains(t, errOut, "is blocked, nothing was changed: south does not answer in time: see antipodectl status\n")
 	_, out, _ = ctl(srv.URL, "account", "show", "pictures")
@@ -144,7 +144,7 @@ func TestR19PlanAsksTheOtherLocation(t *testing.T) {
 	refusal = http.StatusBadRequest
 	_, out, _ = ctl(srv.URL, "account", "show", "pictures")
 	require.Contains(t, out, "failover: planned possible, unplanned possible")
-	_, out, _ = ctl(srv.URL, "failover", "plan", "pictures")
+	_, out, _ = ctl(srv.URL, "failover", "check", "pictures")
 	require.Contains(t, out, "; nothing is lost\n")
 	require.NotContains(t, out, "blocked")
 }
@@ -165,7 +165,7 @@ func TestUnplannedPointsToPlanned(t *testing.T) {
 	})
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
-	const hint = "north answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned pictures\n"
+	const hint = "north answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover start pictures\n"
 	_, out, _ := ctl(srv.URL, "failover", "unplanned", "pictures")
 	require.Contains(t, out, hint)
 	require.Contains(t, out, nothingChanged)
@@ -176,7 +176,7 @@ func TestUnplannedPointsToPlanned(t *testing.T) {
 	lag.LagRecords = &behind
 	_, out, _ = ctl(srv.URL, "failover", "unplanned", "pictures")
 	require.Contains(t, out, "north answers: what it has acknowledged and is not there would be lost; first mend what blocks a planned failover: "+
-		"antipodectl failover plan pictures\n")
+		"antipodectl failover check pictures\n")
 	lag.AtLeast = true
 	_, out, _ = ctl(srv.URL, "failover", "unplanned", "pictures")
 	require.NotContains(t, out, "answers", "the primary was not asked")
@@ -208,7 +208,7 @@ func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
 	require.Zero(t, code)
 	require.Contains(t, out, "there was no failover")
 	all = all[1:]
-	code, _, errOut := ctl(srv.URL, "failover", "plan", "--location", "north")
+	code, _, errOut := ctl(srv.URL, "failover", "check", "--location", "north")
 	require.Zero(t, code, errOut)
 }
 
@@ -237,7 +237,7 @@ func TestPlansHaveNoRawErrors(t *testing.T) {
 	defer srv.Close()
 	for _, list := range [][]admin.SilentLocation{nil, {{Location: "north", Reason: raw}}} {
 		silent = list
-		for _, line := range [][]string{{"failover", "plan"}, {"failover", "planned"}, {"failover", "end"}, {"why"}} {
+		for _, line := range [][]string{{"failover", "check"}, {"failover", "start"}, {"failover", "end"}, {"why"}} {
 			_, out, errOut := ctl(srv.URL, append(line, "pictures")...)
 			require.Contains(t, out+errOut, "north: dial tcp 127.0.0.1:1: refused", line)
 			require.NotContains(t, out+errOut, "desc =", line)

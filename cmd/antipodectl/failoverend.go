@@ -39,7 +39,7 @@ secondary had taken the account, or it has not ended by then, the exit code is 1
 ending, and account show says how far it is.
 
 With --location the failover of LOCATION ends: accounts that have moved stay moved, the others
-stay at LOCATION. It returns when that is so; failover planned --location goes on with the rest.`,
+stay at LOCATION. It returns when that is so; failover start --location goes on with the rest.`,
 		Example: `  antipodectl failover end pictures
   antipodectl failover end pictures --not-taken
   antipodectl failover end --location northcentralus`,

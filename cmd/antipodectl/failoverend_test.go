@@ -129,7 +129,7 @@ func TestR19PlannedFailoverSaysWhyItEnded(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(admin.EventList{Events: events})
 		})
 		srv := httptest.NewServer(mux)
-		code, _, errOut := ctlWithoutWaits(t, srv.URL, "failover planned pictures --yes")
+		code, _, errOut := ctlWithoutWaits(t, srv.URL, "failover start pictures --yes")
 		require.Equal(t, command.Failed, code)
 		require.Contains(t, errOut, want)
 		for i := range events { // An unplanned one is carried out by the secondary.

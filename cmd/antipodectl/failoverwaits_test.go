@@ -44,7 +44,7 @@ func TestR19APlannedFailoverThatWaitsSaysWhy(t *testing.T) {
 	defer srv.Close()
 	for _, why := range []string{"", "southcentralus does not answer"} {
 		looks, waits.OperationWaits = 0, why
-		_, out, errOut := ctlWithoutWaits(t, srv.URL, "failover planned pictures --yes")
+		_, out, errOut := ctlWithoutWaits(t, srv.URL, "failover start pictures --yes")
 		require.Contains(t, out, "account pictures is at southcentralus", errOut)
 		require.Equal(t, why != "", strings.Contains(errOut, "pictures: it cannot go on now: southcentralus does not answer ("), errOut)
 		require.LessOrEqual(t, strings.Count(errOut, "cannot go on"), 1)

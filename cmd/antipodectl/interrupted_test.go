@@ -22,11 +22,11 @@ func TestInterruptedSaysWhetherAnythingWasAsked(t *testing.T) {
 	for _, c := range []struct{ line, at, want string }{
 		{"node wait-in-sync north-1", "GET /v1/status", nothing},
 		{"status", "GET /v1/status", nothing},
-		{"failover planned pictures --yes", "GET /v1/accounts/pictures/lag", nothing},
-		{"failover planned pictures --yes", "POST /v1/accounts/pictures/update dry", nothing},
-		{"failover planned pictures --yes", "POST /v1/accounts/pictures/update", maybe},
-		{"failover plan --location north", "POST /v1/locations/north/failover dry", nothing},
-		{"failover planned --location north --yes", "POST /v1/locations/north/failover", maybe},
+		{"failover start pictures --yes", "GET /v1/accounts/pictures/lag", nothing},
+		{"failover start pictures --yes", "POST /v1/accounts/pictures/update dry", nothing},
+		{"failover start pictures --yes", "POST /v1/accounts/pictures/update", maybe},
+		{"failover check --location north", "POST /v1/locations/north/failover dry", nothing},
+		{"failover start --location north --yes", "POST /v1/locations/north/failover", maybe},
 		{"link cut", "POST /v1/link/cut", maybe},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())

@@ -36,7 +36,7 @@ func TestR20LocationPlanOffersWhatCanGo(t *testing.T) {
 	}
 	const offered = "a planned failover loses nothing"
 	const lost = "northcentralus serves: what it has acknowledged and is not at southcentralus would be lost; " +
-		"first mend what blocks a planned failover: antipodectl failover plan --location northcentralus\n"
+		"first mend what blocks a planned failover: antipodectl failover check --location northcentralus\n"
 	require.Contains(t, plan(), offered)
 
 	s.Link.State = admin.LinkCut

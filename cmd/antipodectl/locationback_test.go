@@ -54,7 +54,7 @@ func TestR19PlanNamesAccountsThatDidNotCome(t *testing.T) {
 	for _, verb := range []string{"plan", "planned", "unplanned"} {
 		require.Contains(t, plan(verb, "--location", "south"), want, verb)
 	}
-	_, out, _ := ctl(srv.URL, "failover", "plan", "--location", "south", "--output", "json")
+	_, out, _ := ctl(srv.URL, "failover", "check", "--location", "south", "--output", "json")
 	var p wholePlan
 	require.NoError(t, json.Unmarshal([]byte(out), &p))
 	require.Equal(t, &residents{at(0), []geo.Account{"made", "before", "other1", "other2"}}, p.Residents)

@@ -100,11 +100,11 @@ func (p wholePlan) writeAlive(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "planned    blocked: %s\n", b)
 	}
 	if len(p.Blocked)+len(p.PlannedBlocked) == 0 {
-		_, _ = fmt.Fprintf(w, "%s serves: a planned failover loses nothing: antipodectl failover plan --location %s\n", p.From, p.From)
+		_, _ = fmt.Fprintf(w, "%s serves: a planned failover loses nothing: antipodectl failover check --location %s\n", p.From, p.From)
 		return
 	}
 	_, _ = fmt.Fprintf(w, "%s serves: what it has acknowledged and is not at %s would be lost; first mend what blocks a planned failover: "+
-		"antipodectl failover plan --location %s\n", p.From, p.To, p.From)
+		"antipodectl failover check --location %s\n", p.From, p.To, p.From)
 }
 
 // otherwise is the unplanned failover that is left where the location does not serve, of the plan of a planned one; else empty.

@@ -32,7 +32,7 @@ func TestR20LocationPlanBesideAnotherOne(t *testing.T) {
 	require.Contains(t, out, "blocked    one of north is under way\n")
 	require.Contains(t, out, "nothing was changed, and with --yes it is refused\n")
 	require.Contains(t, errOut, "nothing was changed: one of north is under way")
-	_, out, _ = ctl(srv.URL, "failover", "plan", "--location", "north")
+	_, out, _ = ctl(srv.URL, "failover", "check", "--location", "north")
 	require.Contains(t, out, "unplanned  which accounts would be refused is not known: one of north is under way\n")
 }
 
@@ -77,11 +77,11 @@ func TestR19LocationFailoverAsksWhetherStreamsMove(t *testing.T) {
 	require.Zero(t, begun)
 
 	refusal = http.StatusBadRequest
-	_, out, _ := ctl(srv.URL, "failover", "plan", "--location", "north")
+	_, out, _ := ctl(srv.URL, "failover", "check", "--location", "north")
 	require.NotContains(t, out, "blocked")
 
 	// Of one that moves nothing each cause has a line, and the error has all of them in one.
-	code, out, errOut := ctl(srv.URL, "failover", "planned", "--location", "north", "--yes")
+	code, out, errOut := ctl(srv.URL, "failover", "start", "--location", "north", "--yes")
 	require.Equal(t, command.Failed, code)
 	require.Equal(t, 1, begun)
 	require.Contains(t, out, "ended      249 accounts, such as a: it stood: antipodectl why a\nended      account b: it is full: antipodectl account show b\n")

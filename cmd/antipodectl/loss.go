@@ -129,12 +129,12 @@ func (p unplannedPlan) writeAlive(w io.Writer) {
 		writeGoesOn(w, plan.From, plan.To)
 	}
 	if len(plan.Blocked) == 0 {
-		_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover planned %s\n", plan.From, p.Name)
+		_, _ = fmt.Fprintf(w, "%s answers, and nothing blocks a planned failover, which loses nothing: antipodectl failover start %s\n", plan.From, p.Name)
 		return
 	}
 	if slices.ContainsFunc(plan.Services, func(s admin.ServiceLag) bool { return s.LagRecords != nil && !s.AtLeast }) {
 		_, _ = fmt.Fprintf(w, "%s answers: what it has acknowledged and is not there would be lost; first mend what blocks a planned failover: "+
-			"antipodectl failover plan %s\n", plan.From, p.Name)
+			"antipodectl failover check %s\n", plan.From, p.Name)
 	}
 }
 

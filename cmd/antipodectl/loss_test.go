@@ -162,8 +162,8 @@ func TestR21PlansNameADeadWitness(t *testing.T) {
 		"witness    if northcentralus is off and stays off: failover unplanned with --without-witness does not wait, also where one waits or has given up\n"
 	const then = "witness    until it is back southcentralus takes writes of accounts with a copy only after antipodectl location confirm southcentralus --not-promoted\n"
 	lines := []string{
-		"failover plan pictures", "failover planned pictures --dry-run", "failover unplanned pictures --dry-run",
-		"failover plan --location northcentralus", "failover planned --location northcentralus --dry-run",
+		"failover check pictures", "failover start pictures --dry-run", "failover unplanned pictures --dry-run",
+		"failover check --location northcentralus", "failover start --location northcentralus --dry-run",
 		"failover unplanned --location northcentralus --dry-run",
 	}
 	for _, line := range lines {
@@ -174,7 +174,7 @@ func TestR21PlansNameADeadWitness(t *testing.T) {
 	deadWitness(&d.status)
 	for _, line := range lines {
 		_, out, errOut := ctl(url, strings.Fields(line)...)
-		require.Equal(t, !strings.Contains(line, " planned "), strings.Contains(out, waits), "%s: %s", line, out)
+		require.Equal(t, !strings.Contains(line, " start "), strings.Contains(out, waits), "%s: %s", line, out)
 		require.Contains(t, strings.Replace(out, waits, "", 1), why+then, "%s: %s", line, errOut)
 		_, out, _ = ctl(url, strings.Fields(line+" -o json")...)
 		require.Contains(t, out, `"witness": "the witness third:10300 does not answer southcentralus (witness: refused)"`, line)

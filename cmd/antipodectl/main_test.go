@@ -325,15 +325,15 @@ func TestGolden(t *testing.T) {
 		"node-stop":                 "node stop northcentralus-2",
 		"node-stop-json":            "node stop northcentralus-2 --output json",
 		"node-start-refused":        "node start northcentralus-2",
-		"failover-plan-location":    "failover plan --location northcentralus",
-		"failover-plan-json":        "failover plan --location northcentralus -o json",
-		"failover-planned-dry":      "failover planned --location northcentralus",
-		"failover-planned-location": "failover planned --location northcentralus --yes",
+		"failover-plan-location":    "failover check --location northcentralus",
+		"failover-plan-json":        "failover check --location northcentralus -o json",
+		"failover-planned-dry":      "failover start --location northcentralus",
+		"failover-planned-location": "failover start --location northcentralus --yes",
 		"failover-show-location":    "failover show --location northcentralus",
 		"failover-show-none":        "failover show --location southcentralus",
 		"failover-end-over":         "failover end --location northcentralus",
 		"failover-end-dry":          "failover end pictures --dry-run",
-		"help-failover-planned":     "failover planned --help",
+		"help-failover-start":       "failover start --help",
 		"location-confirm":          "location confirm northcentralus --not-promoted",
 		"location-confirm-refused":  "location confirm northcentralus",
 		"help-location-confirm":     "location confirm --help",
@@ -437,10 +437,10 @@ func TestUsage(t *testing.T) {
 		"account create a b --location x":                           `does not take "b"`,
 		"account show":                                              "needs NAME",
 		"account keys":                                              "needs NAME",
-		"failover planned --yes":                                    "needs ACCOUNT",
-		"failover planned a --yes --within 61m":                     "--within is a time above 0, an hour at most",
-		"failover planned a --location b":                           `does not take "a"`,
-		"failover plan a --to b":                                    "--to goes with --location",
+		"failover start --yes":                                      "needs ACCOUNT",
+		"failover start a --yes --within 61m":                       "--within is a time above 0, an hour at most",
+		"failover start a --location b":                             `does not take "a"`,
+		"failover check a --to b":                                   "--to goes with --location",
 		"failover end --location a --to a":                          "are two locations",
 		"failover show":                                             "needs --location",
 		"node stop":                                                 "needs NODE",
@@ -607,7 +607,7 @@ func TestFirstScreen(t *testing.T) {
 	require.Equal(t, out, long)
 	head, groups, _ := strings.Cut(out, "Usage:")
 	at := -1
-	for _, words := range [][]string{{"status"}, {"why", "ACCOUNT"}, {"failover", "plan", "ACCOUNT"}} {
+	for _, words := range [][]string{{"status"}, {"why", "ACCOUNT"}, {"failover", "check", "ACCOUNT"}} {
 		next := strings.Index(head, "antipodectl "+strings.Join(words, " ")+" ")
 		require.Greater(t, next, at, words)
 		at = next

@@ -29,17 +29,17 @@ func TestR20PortOfOneLocationDoesNotCallTheOtherDead(t *testing.T) {
 	url := d.port(t)
 	for line, want := range map[string]string{
 		"account show pictures":       "status of the primary: not known: " + hidden + "\n",
-		"failover plan pictures":      "blocked    " + hidden + "\n",
-		"failover planned pictures":   "blocked    " + hidden + "\n" + "nothing was changed, and with --yes it is refused\n",
+		"failover check pictures":     "blocked    " + hidden + "\n",
+		"failover start pictures":     "blocked    " + hidden + "\n" + "nothing was changed, and with --yes it is refused\n",
 		"failover unplanned pictures": "KNOWN LOST is unknown beyond this: " + hidden + "\n",
 
-		"failover plan --location northcentralus":      "blocked    " + hidden + "\n",
-		"failover planned --location northcentralus":   "blocked    " + hidden + "\n" + "nothing was changed, and with --yes it is refused\n",
+		"failover check --location northcentralus":     "blocked    " + hidden + "\n",
+		"failover start --location northcentralus":     "blocked    " + hidden + "\n" + "nothing was changed, and with --yes it is refused\n",
 		"failover unplanned --location northcentralus": "whether northcentralus serves, and which accounts are there that southcentralus does not know of, is not known: " + hidden + "\n",
 	} {
 		code, out, errOut := ctl(url, strings.Fields(line)...)
 		require.Contains(t, out, want, "%s: %s", line, errOut)
-		require.Equal(t, strings.Contains(line, "planned ") && !strings.Contains(line, "unplanned"), code == command.Failed, line)
+		require.Equal(t, strings.Contains(line, " start "), code == command.Failed, line)
 		require.NotContains(t, out, "does not answer", line)
 		require.NotContains(t, out, "unavailable", line)
 		require.NotContains(t, out, "has not said", line)
@@ -47,7 +47,7 @@ func TestR20PortOfOneLocationDoesNotCallTheOtherDead(t *testing.T) {
 		require.NotContains(t, out, "unplanned possible", line)
 	}
 	for _, what := range []string{"pictures", "--location northcentralus"} {
-		_, _, errOut := ctl(url, strings.Fields("failover planned --yes "+what)...)
+		_, _, errOut := ctl(url, strings.Fields("failover start --yes "+what)...)
 		require.Contains(t, errOut, "is blocked, nothing was changed: "+hidden, what)
 	}
 	_, out, _ := ctl(url, "account", "show", "pictures", "-o", "json")
@@ -61,7 +61,7 @@ func TestR20PortOfOneLocationDoesNotCallTheOtherDead(t *testing.T) {
 	require.Contains(t, out, "not known  whether northcentralus has more accounts, which southcentralus does not know to be there: "+hidden)
 
 	d.status = newDoomed().status // A gateway, which shows both, and to which the primary does not answer.
-	_, out, _ = ctl(url, "failover", "plan", "pictures")
+	_, out, _ = ctl(url, "failover", "check", "pictures")
 	require.Contains(t, out, "blocked    northcentralus does not answer: ")
 	require.Contains(t, out, "otherwise  antipodectl failover unplanned pictures shows what would be lost, if northcentralus is gone\n")
 	_, out, _ = ctl(url, "failover", "unplanned", "pictures")

@@ -127,7 +127,7 @@ func TestWholePlanNamesTheOtherFailover(t *testing.T) {
 		_, out, _ := ctl(srv.URL, strings.Fields("failover "+line+" --location northcentralus")...)
 		return out
 	}
-	const planned = "northcentralus serves: a planned failover loses nothing: antipodectl failover plan --location northcentralus\n"
+	const planned = "northcentralus serves: a planned failover loses nothing: antipodectl failover check --location northcentralus\n"
 	const unplanned = "if it will not be back soon: antipodectl failover unplanned --location northcentralus --to southcentralus\n"
 	require.Contains(t, plan("unplanned"), planned)
 	require.NotContains(t, plan("plan"), unplanned)
@@ -179,7 +179,7 @@ func TestWholePlanNamesRefusedAccounts(t *testing.T) {
 		require.Len(t, p.Unplanned.Accounts, 1)
 	}
 	require.Zero(t, begun)
-	code, out, _ := ctl(url, "failover", "planned", "--location", "northcentralus", "--dry-run")
+	code, out, _ := ctl(url, "failover", "start", "--location", "northcentralus", "--dry-run")
 	require.Equal(t, command.Failed, code)
 	require.NotContains(t, out, "would be refused", "of a planned one")
 	require.NotContains(t, out, "would stay")

@@ -138,10 +138,10 @@ const rootLong = `antipodectl operates an Antipode deployment: it shows how loca
 manages accounts, and moves them from one location to the other.
 
 First, when an alarm wakes you:
-  antipodectl check                   what is wrong, worst first, and what to do
-  antipodectl status                  locations, what is not well, and the secondaries worst off
-  antipodectl why ACCOUNT             what holds the Last Sync Time of an account back
-  antipodectl failover plan ACCOUNT   what a failover would do now, and what blocks it
+  antipodectl check                    what is wrong, worst first, and what to do
+  antipodectl status                   locations, what is not well, and the secondaries worst off
+  antipodectl why ACCOUNT              what holds the Last Sync Time of an account back
+  antipodectl failover check ACCOUNT   what a failover would do now, and what blocks it
 docs/runbooks has a page for each alarm.`
 
 // rootEnd follows the commands and flags of the first screen.

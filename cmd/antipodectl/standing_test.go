@@ -30,7 +30,7 @@ func TestR19PlanNamesWhatStands(t *testing.T) {
 	srv := httptest.NewServer(mux)
 	defer srv.Close()
 	plan := func() string {
-		_, out, errOut := ctl(srv.URL, "failover", "plan", "pictures")
+		_, out, errOut := ctl(srv.URL, "failover", "check", "pictures")
 		require.Contains(t, out, "account    pictures", errOut)
 		return out
 	}

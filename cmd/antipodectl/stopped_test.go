@@ -34,7 +34,7 @@ func TestWhatIsStoppedHasItsCommand(t *testing.T) {
 	const blocks = "blocked    location southcentralus is stopped: antipodectl location start southcentralus\n"
 	d.lags(true)
 	d.lag.Silent = []admin.SilentLocation{{Location: "southcentralus", Reason: "The location is stopped. Please retry your request"}}
-	for _, line := range []string{"failover plan pictures", "failover plan --location northcentralus"} {
+	for _, line := range []string{"failover check pictures", "failover check --location northcentralus"} {
 		_, out, errOut := ctl(url, strings.Fields(line)...)
 		require.Contains(t, out, blocks, "%s: %s", line, errOut)
 		require.NotContains(t, out, "Please retry", line)

@@ -204,7 +204,7 @@ func TestStatusIsAsBadAsCheck(t *testing.T) {
 	s.Locations[0] = admin.Location{Name: "northcentralus", State: admin.Unreachable, Warnings: []string{"no node of location northcentralus answers"}}
 	s.Locations[1].Nodes[2].State = admin.Unreachable
 	text := strings.Join(summary(s), "\n")
-	require.Contains(t, text, "\nCRITICAL northcentralus does not answer; it is the primary of 3 accounts; next: antipodectl failover plan --location northcentralus\n")
+	require.Contains(t, text, "\nCRITICAL northcentralus does not answer; it is the primary of 3 accounts; next: antipodectl failover check --location northcentralus\n")
 	require.Contains(t, text, "\nWARNING  southcentralus-3 does not answer: see its process, and its log\n")
 	require.NotContains(t, text, "WARNING  northcentralus")
 	for _, f := range check.Status(s) {

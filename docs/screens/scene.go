@@ -57,7 +57,7 @@ func scenes() []scene {
 		}},
 		{title: "The primary is dead", kill: primary, look: []look{
 			at(check, `\ACRITICAL +`+north+` is down`),
-			at("failover plan "+account, `blocked `),
+			at("failover check "+account, `blocked `),
 			at("failover unplanned "+account, `nothing was changed`),
 		}},
 		{title: "After the failover", keep: true, do: "failover unplanned " + account + " --yes", look: []look{
