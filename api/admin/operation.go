@@ -68,8 +68,7 @@ func (p *port) mount(e *echo.Echo, o Operation) {
 	if o.Creates {
 		status = http.StatusCreated
 	}
-	path := strings.NewReplacer("{", ":", "}", "").Replace(o.Path)
-	e.Add(o.Method, path, func(c echo.Context) error {
+	serve := func(c echo.Context) error {
 		number, err := strconv.ParseUint(c.Param("range"), 10, 32)
 		if err != nil {
 			number = 0
@@ -88,5 +87,10 @@ func (p *port) mount(e *echo.Echo, o Operation) {
 			c.Response().Header().Set("Cache-Control", "no-store")
 		}
 		return answer(c, status, doc)
-	}, with...)
+	}
+	for _, path := range []string{o.Path, o.Former} {
+		if path != "" {
+			e.Add(o.Method, strings.NewReplacer("{", ":", "}", "").Replace(path), serve, with...)
+		}
+	}
 }

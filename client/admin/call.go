@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -22,6 +23,9 @@ type Route struct {
 	// Method and Path are those of the request. Path has the fields of At in braces: {account}, {location}, {node}, {range}.
 	// A GET has its question as a query, a POST as a body of JSON.
 	Method, Path string
+	// Former is the path of the version before, where that was another one. Ports answer both, and Call.Do takes this one, which a
+	// port of that version answers, too.
+	Former string
 	// Token: the call shows secrets or what clients stored, or changes something, and needs the admin token.
 	Token bool
 }
@@ -58,7 +62,7 @@ func (r Route) path(at At) string {
 	return strings.NewReplacer(
 		"{account}", url.PathEscape(string(at.Account)), "{location}", url.PathEscape(string(at.Location)),
 		"{node}", url.PathEscape(at.Node), "{range}", strconv.FormatUint(uint64(at.Range), 10),
-	).Replace(r.Path)
+	).Replace(cmp.Or(r.Former, r.Path))
 }
 
 // query writes a question as a query: its fields by their names in JSON, all of them texts there.

@@ -37,7 +37,7 @@ var (
 	CallStopLocation  = Call[None, Changed]{change("location.stop", "/v1/locations/{location}/stop")}
 
 	CallRecoverRange     = Call[RecoverRange, RangeRecovered]{change("range.recover", "/v1/locations/{location}/ranges/{range}/recover")}
-	CallOverrideEpochs   = Call[None, Epochs]{change("epochs.override", "/v1/locations/{location}/epochs/override")}
+	CallConfirmEpochs    = Call[None, Epochs]{formerly(change("epochs.confirm", "/v1/locations/{location}/epochs/confirm"), "/v1/locations/{location}/epochs/override")}
 	CallLocationFailover = Call[None, LocationFailover]{get("location.failover.show", "/v1/locations/{location}/failover")}
 	CallFailLocationOver = Call[Failover, LocationFailover]{change("location.failover", "/v1/locations/{location}/failover")}
 
@@ -58,6 +58,12 @@ var (
 	CallHealLink  = Call[None, Link]{change("link.heal", "/v1/link/heal")}
 	CallDelayLink = Call[Delay, Link]{change("link.delay", "/v1/link/delay")}
 )
+
+// formerly is a call that had another path in the version before.
+func formerly(r Route, path string) Route {
+	r.Former = path
+	return r
+}
 
 // get is a call that everyone who reaches the port may make.
 func get(name, path string) Route { return Route{Name: name, Method: http.MethodGet, Path: path} }

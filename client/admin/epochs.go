@@ -43,8 +43,8 @@ type RefusedEpoch struct {
 	Epoch   Epoch       `json:"epoch"`
 }
 
-// OverrideEpochs has a location take writes of accounts that have a copy although the other location does not answer. The
+// ConfirmEpochs has a location take writes of accounts that have a copy although the other location does not answer. The
 // caller knows that none of them was promoted there: otherwise both locations take writes, and one side's are lost.
-func (c *Client) OverrideEpochs(ctx context.Context, l geo.Location) (Epochs, error) {
-	return CallOverrideEpochs.Do(ctx, c, At{Location: l}, None{})
+func (c *Client) ConfirmEpochs(ctx context.Context, l geo.Location) (Epochs, error) {
+	return CallConfirmEpochs.Do(ctx, c, At{Location: l}, None{})
 }

@@ -33,7 +33,7 @@ the other location stays refused.`,
 			if !notPromoted {
 				return e, command.Wrong(errors.New("both locations would take writes of an account that was promoted: agree with --not-promoted"))
 			}
-			return t.client.OverrideEpochs(ctx, geo.Location(args[0]))
+			return t.client.ConfirmEpochs(ctx, geo.Location(args[0]))
 		}, writeEpochs),
 	}
 	c.Flags().BoolVar(&notPromoted, "not-promoted", false, "agree that no account of the location was promoted at the other one")

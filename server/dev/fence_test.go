@@ -154,7 +154,7 @@ func TestR21FormerPrimaryTakesNoWrites(t *testing.T) {
 	value, stale := a.get(t)
 	require.Equal(t, "1", value)
 	require.True(t, stale)
-	_, err = a.overrideEpochs(t.Context(), North)
+	_, err = a.confirmEpochs(t.Context(), North)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, a.tryPut(t, "2").status)
 	want := confirm.Epochs{"northacct": promoted.GeoEpoch()}
@@ -169,7 +169,7 @@ func TestR21Override(t *testing.T) {
 	a := startApart(t)
 	a.restartAlone(t)
 	require.Equal(t, http.StatusServiceUnavailable, a.tryPut(t, "2").status)
-	e, err := a.overrideEpochs(t.Context(), North)
+	e, err := a.confirmEpochs(t.Context(), North)
 	require.NoError(t, err)
 	require.True(t, e.Confirmed)
 	require.Equal(t, "override", e.By)

@@ -34,8 +34,8 @@ func (c *Cluster) recoverRange(ctx context.Context, l geo.Location, id geo.Range
 	return operator.Do(ctx, c.admin, wire.CallRecoverRange, wire.At{Location: l, Range: id}, in)
 }
 
-func (c *Cluster) overrideEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error) {
-	return operator.Do(ctx, c.admin, wire.CallOverrideEpochs, wire.At{Location: l}, wire.None{})
+func (c *Cluster) confirmEpochs(ctx context.Context, l geo.Location) (wire.Epochs, error) {
+	return operator.Do(ctx, c.admin, wire.CallConfirmEpochs, wire.At{Location: l}, wire.None{})
 }
 
 func (c *Cluster) resumeStream(ctx context.Context, l geo.Location, s wire.StreamName) (wire.Resumed, error) {

@@ -351,8 +351,8 @@ func agreedGate(a *catalog.Account) change.Gate {
 	return change.Gate{Epoch: a.GeoEpoch(), Agreed: a.Agreed()}
 }
 
-// OverrideEpochs confirms the epochs in this process by an operator's word.
-func (l *Location) OverrideEpochs(ctx context.Context) (wire.Epochs, error) {
+// ConfirmEpochs confirms the epochs in this process by an operator's word.
+func (l *Location) ConfirmEpochs(ctx context.Context) (wire.Epochs, error) {
 	s, err := l.Stamp()
 	if err != nil {
 		return wire.Epochs{}, err

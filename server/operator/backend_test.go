@@ -69,7 +69,7 @@ func TestOperationsReachTheirLocation(t *testing.T) {
 			return Do(ctx, b, wire.CallRaiseLevels, wire.At{Location: "south"}, wire.Levels{Floor: 3, Active: 2})
 		}, wire.Levels{Floor: 3, Active: 2}, "", "raise levels to 3 2"},
 		{func(ctx context.Context, b *Backend) (any, error) {
-			e, err := Do(ctx, b, wire.CallOverrideEpochs, wire.At{Location: "south"}, wire.None{})
+			e, err := Do(ctx, b, wire.CallConfirmEpochs, wire.At{Location: "south"}, wire.None{})
 			return e.By, err
 		}, "override", "", "override epochs"},
 		{func(ctx context.Context, b *Backend) (any, error) {

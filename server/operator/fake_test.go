@@ -224,7 +224,7 @@ func (f *fake) serveNodes() {
 	does(a, &raiseLevels, func(ctx context.Context, _ wire.At, to wire.Levels) (wire.Levels, error) {
 		return to, f.note(ctx, "raise levels to %d %d", to.Floor, to.Active)
 	})
-	does(a, &overrideEpochs, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Epochs, error) {
+	does(a, &confirmEpochs, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Epochs, error) {
 		return wire.Epochs{Confirmed: true, By: "override"}, f.note(ctx, "override epochs")
 	})
 	does(a, &cutLink, func(ctx context.Context, _ wire.At, _ wire.None) (wire.Link, error) {

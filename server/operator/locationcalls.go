@@ -22,10 +22,10 @@ var (
 			return wire.Changed{Name: string(at.Location), State: wire.Stopped}, l.Server.Stop()
 		},
 	}
-	overrideEpochs = operation[wire.None, wire.Epochs]{
-		Call: wire.CallOverrideEpochs, members: overrideEverywhere, process: overrideHere, passesAway: true,
+	confirmEpochs = operation[wire.None, wire.Epochs]{
+		Call: wire.CallConfirmEpochs, members: confirmEverywhere, process: confirmHere, passesAway: true,
 		here: func(ctx context.Context, l *Local, _ wire.At, _ wire.None) (wire.Epochs, error) {
-			return l.Location.OverrideEpochs(ctx)
+			return l.Location.ConfirmEpochs(ctx)
 		},
 	}
 	showLocationFailover = operation[wire.None, wire.LocationFailover]{
@@ -83,7 +83,7 @@ func locationCalls() []call {
 			},
 		}),
 		answered(&stopLocation, port[wire.None, wire.Changed]{verb: "stop", what: aLocation[wire.None], scope: ofLocation, log: logChange}),
-		answered(&overrideEpochs, port[wire.None, wire.Epochs]{
+		answered(&confirmEpochs, port[wire.None, wire.Epochs]{
 			verb: "confirm", what: func(at wire.At, _ wire.None) string { return "the epochs of " + string(at.Location) }, scope: ofLocation,
 			log: func(l *slog.Logger, q asked, _ wire.None, out wire.Epochs) {
 				l.Warn("an operator has a location take writes without an answer of the other one", "location", q.At.Location,

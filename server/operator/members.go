@@ -160,9 +160,9 @@ func askPeers[T any](ctx context.Context, m *Members, one func(context.Context, 
 	return answers
 }
 
-// overrideEverywhere confirms epochs in all processes that run and can be reached. Without a witness a live process would take it
+// confirmEverywhere confirms epochs in all processes that run and can be reached. Without a witness a live process would take it
 // over from another; with one none does, since the other location may have claimed an account meanwhile.
-func overrideEverywhere(ctx context.Context, m *Members, o *operation[wire.None, wire.Epochs], at wire.At, in wire.None) (wire.Epochs, error) {
+func confirmEverywhere(ctx context.Context, m *Members, o *operation[wire.None, wire.Epochs], at wire.At, in wire.None) (wire.Epochs, error) {
 	own, err := ask(ctx, m.o.Own, o, at, in) // Twice here, the second time without effect.
 	if err != nil {
 		return own, err
@@ -173,9 +173,9 @@ func overrideEverywhere(ctx context.Context, m *Members, o *operation[wire.None,
 	return own, err
 }
 
-// overrideHere confirms the epochs of this process. One that is stopped has nothing that could be confirmed, and once it starts
+// confirmHere confirms the epochs of this process. One that is stopped has nothing that could be confirmed, and once it starts
 // nothing is.
-func overrideHere(ctx context.Context, m *Members, o *operation[wire.None, wire.Epochs], at wire.At, in wire.None) (wire.Epochs, error) {
+func confirmHere(ctx context.Context, m *Members, o *operation[wire.None, wire.Epochs], at wire.At, in wire.None) (wire.Epochs, error) {
 	if !m.o.Server.Running() {
 		return wire.Epochs{}, nil
 	}

@@ -114,7 +114,7 @@ func (p *process) serve() {
 	does(p.answers, &showFlows, p.flows)
 	does(p.answers, &createAccount, p.create)
 	does(p.answers, &updateAccount, p.update)
-	does(p.answers, &overrideEpochs, p.override)
+	does(p.answers, &confirmEpochs, p.override)
 	does(p.answers, &showClone, func(_ context.Context, at wire.At, _ wire.None) (wire.Clone, error) {
 		return p.clone(at.Account, false)
 	})
@@ -341,7 +341,7 @@ func TestR21OverrideReachesAllProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, first := range []geo.NodeID{1, 2, 3} {
 			all, views := three(new(geo.NodeID))
-			e, err := asks(t.Context(), views[first], &overrideEpochs, wire.At{})
+			e, err := asks(t.Context(), views[first], &confirmEpochs, wire.At{})
 			require.NoError(t, err)
 			require.True(t, e.Confirmed)
 			for id, p := range all {
@@ -350,16 +350,16 @@ func TestR21OverrideReachesAllProcesses(t *testing.T) {
 		}
 		all, views := three(new(geo.NodeID))
 		all[2].away, all[3].running = true, false
-		_, err := asks(t.Context(), views[1], &overrideEpochs, wire.At{})
+		_, err := asks(t.Context(), views[1], &confirmEpochs, wire.At{})
 		require.NoError(t, err)
 		require.False(t, all[3].confirmed, "it is stopped")
 		all[2].away, all[2].hangs = false, true
 		begun := time.Now()
-		_, err = asks(t.Context(), views[1], &overrideEpochs, wire.At{})
+		_, err = asks(t.Context(), views[1], &confirmEpochs, wire.At{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, peerWait, time.Since(begun))
 		all[2].hangs, all[2].fail = false, errors.New("disk on fire")
-		_, err = asks(t.Context(), views[1], &overrideEpochs, wire.At{})
+		_, err = asks(t.Context(), views[1], &confirmEpochs, wire.At{})
 		require.ErrorContains(t, err, "node 2: disk on fire")
 	})
 }

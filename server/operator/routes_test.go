@@ -212,3 +212,12 @@ func TestStartLocationSaysWhenItServes(t *testing.T) {
 		})
 	}
 }
+
+// A port answers a call at the path of the version before, too.
+func TestFormerPath(t *testing.T) {
+	p := both()
+	for _, path := range []string{"/v1/locations/northcentralus/epochs/confirm", "/v1/locations/northcentralus/epochs/override"} {
+		require.Equal(t, http.StatusOK, sent(t, p.b, apiadmin.Options{}, http.MethodPost, path, "").Code, path)
+		require.Equal(t, []string{"override epochs at northcentralus"}, p.changes())
+	}
+}

@@ -186,7 +186,7 @@ func (s *site) setBackAlone(ctx context.Context, north []string, copies map[stri
 	require.NoError(s.t, s.r.SetBack(north, copies))
 	s.leads(ctx, rig.North)
 	s.eventually(ctx, "an operator lets it take writes", func(ctx context.Context) bool {
-		_, err := s.r.Admin(north[0]).OverrideEpochs(ctx, rig.North)
+		_, err := s.r.Admin(north[0]).ConfirmEpochs(ctx, rig.North)
 		return err == nil
 	})
 }
