@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -56,11 +57,11 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 		return fmt.Errorf("directory: account %s of %s is not one that %s adopts", a.Name, a.Primary, d.stamp.Location())
 	}
 	cmd := &adopt{of: a, fork: t.fork(d.stamp.Route().Catalog())}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return err
 	}
 	if cmd.done {
-		d.moved(MoveFollowed, &a, "")
+		d.moved(record.MoveFollowed, &a, "")
 	}
 	catalogLost, early := cmd.diverged, false // early: a node of a former version has opened a gate before the catalog is rewound.
 	var diverged []route.Range
@@ -68,12 +69,12 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 		diverged = append(diverged, r)
 	}
 	for _, r := range d.stamp.Route().Data(a.Name) {
-		cmd := &follow{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}, fork: t.fork(r.ID), after: catalogLost}
+		cmd := &follow{SetGate: record.SetGate{Account: a.Name, Gate: record.SecondaryGate(&a)}, fork: t.fork(r.ID), after: catalogLost}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 		}
-		if cmd.found.Compare(cmd.gate.Epoch) > 0 {
-			return &PassedError{cmd.found}
+		if cmd.Found.Compare(cmd.Gate.Epoch) > 0 {
+			return &record.PassedError{Seen: cmd.Found}
 		}
 		if cmd.diverged {
 			diverged = append(diverged, r)
@@ -93,7 +94,7 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 		rewinds = rewinds && !claim.Incomplete
 	}
 	if t.Opened {
-		if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+		if err := d.stamp.End(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 			return err
 		}
 	}
@@ -116,26 +117,26 @@ type adopt struct {
 // Evaluate implements ranges.Command.
 func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	c.done = false
-	have, err := look(tx, c.of.Name)
+	have, err := record.Look(tx, c.of.Name)
 	if err != nil {
 		return err
 	}
-	switch cmp := have.seen.Compare(c.of.GeoEpoch()); {
+	switch cmp := have.Seen.Compare(c.of.GeoEpoch()); {
 	case cmp > 0:
 		return c.passed(tx, have)
-	case have.account == nil || !have.account.Active: // The location was made again: it has nothing of the account.
-	case have.account.Created != c.of.Created:
+	case have.Account == nil || !have.Account.Active: // The location was made again: it has nothing of the account.
+	case have.Account.Created != c.of.Created:
 		return fmt.Errorf("directory: account %s is another one here", c.of.Name)
-	case have.account.GeoEpoch() == c.of.GeoEpoch():
+	case have.Account.GeoEpoch() == c.of.GeoEpoch():
 		claim, err := claimOf(tx, tx.Range(), c.of.Name, c.of.GeoEpoch())
 		c.diverged = closedFor(tx.Gate(c.of.Name)) || claim != nil
 		return err // A second call. The record may have gone on in its stream.
 	}
-	gate := secondaryGate(&c.of)
+	gate := record.SecondaryGate(&c.of)
 	if c.diverged, err = diverged(tx, c.of.Name, c.fork); err != nil {
 		return err
 	}
-	lost := lostSince(have.account, c.fork)
+	lost := lostSince(have.Account, c.fork)
 	c.diverged = c.diverged || lost
 	gate.Open = !c.diverged
 	if err := claimBefore(tx, c.of.Name, gate.Epoch, c.fork, lost); err != nil {
@@ -147,7 +148,7 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	c.done = true
-	return stageLocal(tx, tx.Timestamp(0), &c.of, seen)
+	return record.StageLocal(tx, tx.Timestamp(0), &c.of, seen)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -158,16 +159,16 @@ var errPromotedSince = storageerr.ServerBusy.Saying("the account has become this
 
 // passed is why an epoch is not adopted any more. Where this location was promoted out of it, or a later one, the caller is
 // a former primary that does not know so yet: an epoch that it raised above the promotion would take that back.
-func (c *adopt) passed(tx *ranges.Tx, have known) error {
+func (c *adopt) passed(tx *ranges.Tx, have record.Known) error {
 	f, err := catalog.GetFork(tx, c.of.Name, tx.Range())
 	if err != nil {
 		return err
 	}
-	a := have.account
+	a := have.Account
 	if f != nil && a != nil && a.Active && a.Primary == tx.Location() && f.GeoEpoch().Compare(c.of.GeoEpoch()) >= 0 {
 		return errPromotedSince
 	}
-	return &PassedError{have.seen}
+	return &record.PassedError{Seen: have.Seen}
 }
 
 // lostSince reports whether the location may have lost something of an account that is the other one's now, and that no
@@ -213,7 +214,7 @@ func diverged(tx *ranges.Tx, a geo.Account, f *catalog.Fork) (bool, error) {
 // primary has not, and where the location's catalog has: before that is rewound, what follows may be of a container which
 // is deleted there, and would be left out; and a sweep could take it for deleted.
 type follow struct {
-	setGate
+	record.SetGate
 	fork *catalog.Fork
 	// after: the catalog has diverged, and is rewound before.
 	after    bool
@@ -222,27 +223,27 @@ type follow struct {
 
 // Evaluate implements ranges.Command.
 func (c *follow) Evaluate(tx *ranges.Tx) (err error) {
-	have := tx.Gate(c.account)
-	c.found = have.Epoch
-	switch cmp := have.Epoch.Compare(c.gate.Epoch); {
+	have := tx.Gate(c.Account)
+	c.Found = have.Epoch
+	switch cmp := have.Epoch.Compare(c.Gate.Epoch); {
 	case cmp > 0:
 		c.diverged = false
 		return nil
 	case cmp == 0:
-		claim, err := claimOf(tx, tx.Range(), c.account, have.Epoch)
+		claim, err := claimOf(tx, tx.Range(), c.Account, have.Epoch)
 		c.diverged = closedFor(have) || claim != nil // One that was rewound is not known to be, where the operation is lost.
 		return err
 	}
-	if c.diverged, err = diverged(tx, c.account, c.fork); err != nil {
+	if c.diverged, err = diverged(tx, c.Account, c.fork); err != nil {
 		return err
 	}
 	c.diverged = c.diverged || c.after
-	gate := c.gate
+	gate := c.Gate
 	gate.Open = !c.diverged
-	if err := claimBefore(tx, c.account, gate.Epoch, c.fork, false); err != nil {
+	if err := claimBefore(tx, c.Account, gate.Epoch, c.fork, false); err != nil {
 		return err
 	}
-	tx.SetGate(c.account, gate)
+	tx.SetGate(c.Account, gate)
 	return nil
 }
 
@@ -261,34 +262,34 @@ type followBody struct {
 
 // Encode implements ranges.Portable.
 func (c *follow) Encode() []byte {
-	b, _ := json.Marshal(followBody{c.setGate.Encode(), c.fork, c.after}) // It has no value that JSON lacks.
+	b, _ := json.Marshal(followBody{c.SetGate.Encode(), c.fork, c.after}) // It has no value that JSON lacks.
 	return b
 }
 
 func parseFollow(b []byte) (*follow, error) {
 	var body followBody
 	if err := json.Unmarshal(b, &body); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
-	c, err := parseSetGate(body.Set)
+	c, err := record.ParseSetGate(body.Set)
 	if err != nil {
 		return nil, err
 	}
-	if c.gate.Role != change.RoleSecondary || !c.gate.Open || c.gate.Numbered {
-		return nil, fmt.Errorf("%w: a former primary with gate %+v", errCommand, c.gate)
+	if c.Gate.Role != change.RoleSecondary || !c.Gate.Open || c.Gate.Numbered {
+		return nil, fmt.Errorf("%w: a former primary with gate %+v", record.ErrCommand, c.Gate)
 	}
-	return &follow{setGate: *c, fork: body.Fork, after: body.After}, nil
+	return &follow{SetGate: *c, fork: body.Fork, after: body.After}, nil
 }
 
 // EncodeResult implements ranges.Portable: the epoch that the range had, in the form of a gate, which is open unless the
 // range has diverged.
 func (c *follow) EncodeResult() []byte {
-	return change.AppendGate(nil, change.Gate{Epoch: c.found, Open: !c.diverged})
+	return change.AppendGate(nil, change.Gate{Epoch: c.Found, Open: !c.diverged})
 }
 
 // DecodeResult implements ranges.Portable.
 func (c *follow) DecodeResult(b []byte) error {
 	g, err := change.ParseGate(b)
-	c.found, c.diverged = g.Epoch, !g.Open
+	c.Found, c.diverged = g.Epoch, !g.Open
 	return err
 }

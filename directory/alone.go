@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -32,12 +33,12 @@ func (d *Directory) EndMoveAlone(ctx context.Context, name geo.Account) (*catalo
 	to := a.Operation.Move
 	to.Phase, to.Reason = catalog.MoveEnding, "an operator ended it, and agreed that "+string(a.Secondary)+" has not taken the account"
 	cmd := &moveTo{of: *a, to: to, more: []change.Op{seen}}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	if !cmd.done {
 		return nil, storageerr.ServerBusy.Saying(fmt.Sprintf("account %s: its failover has gone on meanwhile", name))
 	}
-	d.moved(MoveEnded, a, to.Reason)
+	d.moved(record.MoveEnded, a, to.Reason)
 	return d.Account(ctx, name)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -59,10 +60,9 @@ type Images interface {
 // imageStepsMax bounds what one call of Resume does for one account, so that several take turns.
 const imageStepsMax = 256
 
-// When a bootstrap goes on: it has its next turn, or waits until the other location has applied more.
+// When a bootstrap goes on: it has its next turn, or is held back by its rate.
 const (
-	bootstrapNext  = 10 * time.Millisecond
-	bootstrapWaits = 100 * time.Millisecond
+	bootstrapNext = 10 * time.Millisecond
 	// bootstrapRests is the longest pause of one that is held back by its rate.
 	bootstrapRests = time.Second
 )
@@ -79,8 +79,8 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 		}
 		a = *begun
 	}
-	err = setGates(ctx, d.stamp, a.Name, primaryGate(&a), a.Operation.After, once)
-	var passed *PassedError
+	err = record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), a.Operation.After, record.Once)
+	var passed *record.PassedError
 	if errors.As(err, &passed) {
 		return bootstrapNext, nil // The account has gone on since.
 	}
@@ -98,19 +98,19 @@ func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again tim
 		case step.Uncounted:
 			return d.count(ctx, a)
 		case step.Held:
-			return bootstrapWaits, nil
+			return record.ApplyWait, nil
 		case step.Image.Done == nil:
 			return bootstrapNext, nil
 		}
 		applied = applied && step.Applied
 	}
 	if !a.Operation.Imaged {
-		return bootstrapNext, d.submit(ctx, imaged{a})
+		return bootstrapNext, d.stamp.Commit(ctx, imaged{a})
 	}
 	if !applied && !plantedbugs.Planted(plantedbugs.LiveBeforeApplied) {
-		return bootstrapWaits, nil
+		return record.ApplyWait, nil
 	}
-	return 0, d.submit(ctx, finish{a})
+	return 0, d.stamp.Commit(ctx, record.Finish{Of: a})
 }
 
 // stepImage makes steps of the image of one range, until it is complete, waits for the other location, or has
@@ -140,32 +140,32 @@ func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.
 		return nil, err
 	}
 	err := d.peer.Prepare(ctx, a)
-	var passed *PassedError
+	var passed *record.PassedError
 	if errors.As(err, &passed) {
 		// The other location has seen a later epoch of the name: the bootstrap begins again above it.
-		return nil, d.submit(ctx, raise{of: a, above: passed.Seen})
+		return nil, d.stamp.Commit(ctx, raise{of: a, above: passed.Seen})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+	if err := d.stamp.End(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 		return nil, err
 	}
 	cmd := &startCopy{of: a}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err // It may be evaluated yet.
 	}
 	return cmd.started, nil
 }
 
 // same returns the account of a bootstrap if its record is still of it, and it has not begun again.
-func same(tx *ranges.Tx, of catalog.Account) (*catalog.Account, known, error) {
-	have, err := look(tx, of.Name)
-	if err != nil || have.account == nil || !have.account.Bootstraps() || have.account.GeoEpoch() != of.GeoEpoch() ||
-		have.account.Operation.Again != of.Operation.Again {
+func same(tx *ranges.Tx, of catalog.Account) (*catalog.Account, record.Known, error) {
+	have, err := record.Look(tx, of.Name)
+	if err != nil || have.Account == nil || !have.Account.Bootstraps() || have.Account.GeoEpoch() != of.GeoEpoch() ||
+		have.Account.Operation.Again != of.Operation.Again {
 		return nil, have, err
 	}
-	return have.account, have, nil
+	return have.Account, have, nil
 }
 
 // startCopy commits that the copy begins: from here on the catalog numbers the account's changes, of which this is
@@ -183,8 +183,8 @@ func (c *startCopy) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	a.Operation.Copying = true
-	tx.SetGate(a.Name, primaryGate(a))
-	return stageAccount(tx, tx.Timestamp(0), a)
+	tx.SetGate(a.Name, record.PrimaryGate(a))
+	return record.StageAccount(tx, tx.Timestamp(0), a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -201,29 +201,20 @@ func (c imaged) Evaluate(tx *ranges.Tx) error {
 		return err
 	}
 	a.Operation.Imaged = true
-	if err := stageAccount(tx, tx.Timestamp(0), a); err != nil {
+	if err := record.StageAccount(tx, tx.Timestamp(0), a); err != nil {
 		return err
 	}
 	m, err := tx.Image(a.Name)
 	if err != nil || m.Epoch != a.GeoEpoch() || m.Done == nil {
 		return err
 	}
-	m.Done = imageEnds(tx, a.Name, m.Epoch)
+	m.Done = record.ImageEnds(tx, a.Name, m.Epoch)
 	tx.SetImage(a.Name, m)
 	return nil
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
 func (imaged) Reclaims() {}
-
-// imageEnds are the last numbers of an account's streams of an epoch in a range.
-func imageEnds(tx *ranges.Tx, a geo.Account, e geo.Epoch) []geo.Seq {
-	out := make([]geo.Seq, geo.LaneCount)
-	for lane := range out {
-		out[lane] = tx.Head(geo.Stream{Account: a, Epoch: e, Range: tx.Range(), Lane: geo.Lane(lane)}).Seq
-	}
-	return out
-}
 
 // raise begins a bootstrap again in an epoch above one that was seen for the name. Nothing is shipped yet.
 type raise struct {
@@ -237,11 +228,11 @@ func (c raise) Evaluate(tx *ranges.Tx) error {
 	if a == nil || err != nil || a.Copying() {
 		return err
 	}
-	a.Epoch = max(have.seen.Number, c.above.Number) + 1
-	if err := stage(tx, a, tx.Timestamp(0)); err != nil {
+	a.Epoch = max(have.Seen.Number, c.above.Number) + 1
+	if err := record.Stage(tx, a, tx.Timestamp(0)); err != nil {
 		return err
 	}
-	tx.SetGate(a.Name, primaryGate(a))
+	tx.SetGate(a.Name, record.PrimaryGate(a))
 	return nil
 }
 
@@ -253,10 +244,10 @@ func (d *Directory) Prepare(ctx context.Context, a catalog.Account) error {
 	if err := d.keepCopy(ctx, a); err != nil {
 		return err
 	}
-	if err := d.submit(ctx, prepare{a}); err != nil {
+	if err := d.stamp.Commit(ctx, prepare{a}); err != nil {
 		return err
 	}
-	return d.wipeCopy(ctx, a.Name, secondaryGate(&a))
+	return d.stamp.WipeCopy(ctx, a.Name, record.SecondaryGate(&a))
 }
 
 // prepare stores the record of an account whose copy begins here, and closes the catalog's gate for its epoch: what is
@@ -268,19 +259,19 @@ type prepare struct{ want catalog.Account }
 
 // Evaluate implements ranges.Command.
 func (c prepare) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.want.Name)
+	have, err := record.Look(tx, c.want.Name)
 	if err != nil {
 		return err
 	}
-	if err := have.replaceable(); err != nil {
+	if err := have.Replaceable(); err != nil {
 		return err
 	}
 	a, gate := c.want, tx.Gate(c.want.Name)
-	switch old := have.account; {
+	switch old := have.Account; {
 	case old != nil && old.Active && old.Primary != a.Primary:
 		return storageerr.AccountAlreadyExists
-	case have.seen.Compare(a.GeoEpoch()) > 0:
-		return &PassedError{have.seen}
+	case have.Seen.Compare(a.GeoEpoch()) > 0:
+		return &record.PassedError{Seen: have.Seen}
 	case gate.Epoch == a.GeoEpoch():
 		return nil // A second call.
 	}
@@ -289,7 +280,7 @@ func (c prepare) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
-	if err := stageAccount(tx, tx.Timestamp(0), &a, seen); err != nil {
+	if err := record.StageAccount(tx, tx.Timestamp(0), &a, seen); err != nil {
 		return err
 	}
 	tx.SetGate(a.Name, change.Gate{Epoch: a.GeoEpoch()})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -332,7 +333,7 @@ func (n *copying) resumeAll() {
 			return
 		}
 		_, err := n.locations[0].directory.Resume(context.Background())
-		require.True(n.rt, err == nil || directory.Passing(err), "%v", err)
+		require.True(n.rt, err == nil || record.Passing(err), "%v", err)
 	}
 }
 

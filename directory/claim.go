@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -64,7 +65,7 @@ func (d *Directory) claimTaken(ctx context.Context, a catalog.Account) error {
 	if err != nil && !errors.Is(err, ErrClaimed) { // A higher claim does as much.
 		return fmt.Errorf("the witness does not have its claim, after the failover without it: %w", err)
 	}
-	return d.submit(ctx, claimedTaken{a})
+	return d.stamp.Commit(ctx, claimedTaken{a})
 }
 
 // claimedTaken commits that the witness has the claim of an account that this location has taken without it.
@@ -72,13 +73,13 @@ type claimedTaken struct{ of catalog.Account }
 
 // Evaluate implements ranges.Command.
 func (c claimedTaken) Evaluate(tx *ranges.Tx) error {
-	a, _, err := ofTaken(tx, c.of)
+	a, _, err := record.OfTaken(tx, c.of)
 	if a == nil || err != nil {
 		return err
 	}
 	op := *a.Operation
 	op.Unclaimed, a.Operation = false, &op
-	return stageAccount(tx, tx.Timestamp(0), a)
+	return record.StageAccount(tx, tx.Timestamp(0), a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -113,11 +114,11 @@ func (d *Directory) awaitWitness(ctx context.Context, of promoting) (again time.
 	}
 	left := until - d.clock.Mono()
 	if left <= 0 || plantedbugs.Planted(plantedbugs.ClaimUnawaited) {
-		return applyPause, d.submit(ctx, &promotionTo{name: name, of: p, to: catalog.PromotionApplying})
+		return applyPause, d.stamp.Commit(ctx, &promotionTo{name: name, of: p, to: catalog.PromotionApplying})
 	}
 	within := d.promotions.Within
 	if needs := d.clock.Now().Add(left + within/2); p.Until.Time().Before(needs) { // The leases are long.
-		return applyPause, d.submit(ctx, &promotionTo{name: name, of: p, to: p.Phase, until: needs.Add(within / 2)})
+		return applyPause, d.stamp.Commit(ctx, &promotionTo{name: name, of: p, to: p.Phase, until: needs.Add(within / 2)})
 	}
 	return max(applyPause, left), nil
 }
@@ -129,16 +130,16 @@ func (d *Directory) releaseWitness(ctx context.Context, of promoting) error {
 			return err
 		}
 	}
-	return d.submit(ctx, &withdrawn{name: of.account.Name, of: *of.promotion})
+	return d.stamp.Commit(ctx, &withdrawn{name: of.account.Name, of: *of.promotion})
 }
 
 // stageWithdrawal has a promotion end but for its claim. From here on the claimed epoch can never begin.
 func stageWithdrawal(tx *ranges.Tx, p *catalog.Promotion, name geo.Account) error {
-	have, err := look(tx, name)
+	have, err := record.Look(tx, name)
 	if err != nil {
 		return err
 	}
-	seen, err := catalog.SeenOp(later(have.seen, geo.Epoch{Number: p.Claim, Location: tx.Location()}))
+	seen, err := catalog.SeenOp(record.Later(have.Seen, geo.Epoch{Number: p.Claim, Location: tx.Location()}))
 	if err != nil {
 		return err
 	}

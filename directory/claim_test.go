@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -160,8 +161,8 @@ func TestR21PromotionWithoutItsWitnessThaws(t *testing.T) {
 	t.Parallel()
 	a, p := newWitnessed(t)
 	var ended []string
-	a.pair.south.OnMove(func(m directory.Moved) {
-		if m.Step == directory.MoveEnded {
+	a.pair.south.OnMove(func(m record.Moved) {
+		if m.Step == record.MoveEnded {
 			ended = append(ended, m.Reason)
 		}
 	})
@@ -230,8 +231,8 @@ func TestR21PromotionByOverride(t *testing.T) {
 			p.away = true
 			before(t, a, p)
 			why := ""
-			a.pair.south.OnMove(func(m directory.Moved) {
-				if m.Step == directory.MoveBegun {
+			a.pair.south.OnMove(func(m record.Moved) {
+				if m.Step == record.MoveBegun {
 					why = m.Reason
 				}
 			})

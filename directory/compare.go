@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -58,7 +59,7 @@ func (d *Directory) Compare(ctx context.Context, r *ranges.Range) error {
 	if err != nil {
 		return err
 	}
-	if c.gates, err = d.gates(ctx, accounts); err != nil {
+	if c.gates, err = d.stamp.Gates(ctx, accounts); err != nil {
 		return err
 	}
 	gates, err := c.begin(ctx, accounts)
@@ -93,8 +94,8 @@ func (c comparison) failed(a *catalog.Account, err error) error {
 
 // begin begins what is made again, of all accounts whose primary is here, and returns the gates that the range is to have.
 // None is set before: with the first the range promises a time, which counts for the streams of all accounts (R13).
-func (c comparison) begin(ctx context.Context, accounts []*catalog.Account) (map[geo.Account]*setGate, error) {
-	gates, last := map[geo.Account]*setGate{}, geo.Timestamp(0)
+func (c comparison) begin(ctx context.Context, accounts []*catalog.Account) (map[geo.Account]*record.SetGate, error) {
+	gates, last := map[geo.Account]*record.SetGate{}, geo.Timestamp(0)
 	for _, a := range accounts {
 		if a.Primary != c.d.stamp.Location() {
 			continue
@@ -104,12 +105,12 @@ func (c comparison) begin(ctx context.Context, accounts []*catalog.Account) (map
 		case err != nil:
 			return nil, c.failed(a, err)
 		case gate != nil:
-			gates[a.Name], last = gate, max(last, gate.after)
+			gates[a.Name], last = gate, max(last, gate.After)
 		}
 	}
 	for _, gate := range gates {
-		if gate.after != 0 {
-			gate.after = last
+		if gate.After != 0 {
+			gate.After = last
 		}
 	}
 	return gates, nil
@@ -119,23 +120,23 @@ func (c comparison) begin(ctx context.Context, accounts []*catalog.Account) (map
 // later epoch, and sets its gates once the other location has reserved the name, which the catalog does not say. One that
 // is set before may be above the epoch of the account that the other location completes, whose records the range would
 // refuse for ever (attempt).
-func (c comparison) beginOne(ctx context.Context, a *catalog.Account) (*setGate, error) {
-	want, have := primaryGate(a), c.r.Machine.Gate(a.Name)
+func (c comparison) beginOne(ctx context.Context, a *catalog.Account) (*record.SetGate, error) {
+	want, have := record.PrimaryGate(a), c.r.Machine.Gate(a.Name)
 	cmp := have.Epoch.Compare(want.Epoch)
 	lost := cmp < 0 || cmp == 0 && want.Numbered && !have.Numbered
 	if plantedbugs.Planted(plantedbugs.GateStaysLost) && lost && a.Active {
 		return nil, nil
 	}
-	set := &setGate{account: a.Name, gate: want}
+	set := &record.SetGate{Account: a.Name, Gate: want}
 	cmd := &again{account: a.Name, Epoch: a.GeoEpoch(), Lost: lost && want.Numbered, Rate: c.d.rate}
 	if a.Active && a.Operation == nil && !cmd.Lost {
 		return set, nil
 	}
-	if err := c.d.submit(ctx, cmd); err != nil {
+	if err := c.d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
-	switch set.after = cmd.after; {
-	case set.after == 0 && (cmd.Lost || !a.Active):
+	switch set.After = cmd.after; {
+	case set.After == 0 && (cmd.Lost || !a.Active):
 		return nil, kv.ErrBusy // The account has gone on meanwhile. The next attempt sees how.
 	case !a.Active:
 		return nil, nil
@@ -152,7 +153,7 @@ func (c comparison) beginOne(ctx context.Context, a *catalog.Account) (*setGate,
 }
 
 // primary compares an account whose primary is here, after begin.
-func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *setGate) error {
+func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *record.SetGate) error {
 	if gate == nil {
 		return nil
 	}
@@ -162,14 +163,14 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *setGa
 	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
 		return nil // The other location may not know of the epoch. The operation ends the streams.
 	}
-	if c.r.Machine.Gate(a.Name).Epoch.Compare(gate.gate.Epoch) > 0 {
+	if c.r.Machine.Gate(a.Name).Epoch.Compare(gate.Gate.Epoch) > 0 {
 		return nil // The catalog was recovered to before that epoch, of which the other location may not know either.
 	}
 	known := geo.Epoch{} // Of an account that is not complete the other location may have a former epoch.
 	if a.Active {
 		known = a.GeoEpoch()
 	}
-	return c.d.end(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, a.Name, known)
+	return c.d.stamp.End(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, a.Name, known)
 }
 
 // copied compares an account whose primary is the other location. The gate of a copy that is still to be made is closed
@@ -193,17 +194,17 @@ func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
 // too where the range has come back to an earlier epoch in which it was a copy already.
 func (c comparison) wipe(ctx context.Context, a *catalog.Account, want change.Gate) error {
 	failedOver := a.LastFailover != 0 && want.Role == change.RoleSecondary && !a.Copying()
-	cmd := &wipeRevived{as: c.as, wipe: wipe{account: a.Name, gate: want}, lost: failedOver}
-	if err := c.d.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.wipe.found.Role != change.RolePrimary {
+	cmd := &wipeRevived{as: c.as, wipe: record.Wipe{Account: a.Name, Gate: want}, lost: failedOver}
+	if err := c.d.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.wipe.Found.Role != change.RolePrimary {
 		return err
 	}
-	return c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, setGate{account: a.Name, gate: want}, a.LastFailover != 0})
+	return c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, record.SetGate{Account: a.Name, Gate: want}, a.LastFailover != 0})
 }
 
 // wipeRevived is wipe in a range that was recovered with loss.
 type wipeRevived struct {
 	as   geo.Incarnation
-	wipe wipe
+	wipe record.Wipe
 	// lost: the epoch began with a failover, so what the copy had before is in no stream of it. An empty copy of which no
 	// record follows would look whole.
 	lost bool
@@ -214,12 +215,12 @@ func (c *wipeRevived) Evaluate(tx *ranges.Tx) error {
 	if tx.Incarnation() != c.as {
 		return kv.ErrBusy
 	}
-	had := tx.Gate(c.wipe.account)
+	had := tx.Gate(c.wipe.Account)
 	if err := c.wipe.Evaluate(tx); err != nil {
 		return err
 	}
-	if c.lost && had != c.wipe.gate && tx.Gate(c.wipe.account) == c.wipe.gate {
-		stopLost(tx, c.wipe.account, c.wipe.gate.Epoch)
+	if c.lost && had != c.wipe.Gate && tx.Gate(c.wipe.Account) == c.wipe.Gate {
+		stopLost(tx, c.wipe.Account, c.wipe.Gate.Epoch)
 	}
 	return nil
 }
@@ -247,7 +248,7 @@ func (takes) Reclaims() {}
 // restore sets a gate again that the recovery of a range has lost.
 type restore struct {
 	as   geo.Incarnation
-	gate setGate
+	gate record.SetGate
 	// lost: what the range had of the account is lost with the gate.
 	lost bool
 }
@@ -257,11 +258,11 @@ func (c restore) Evaluate(tx *ranges.Tx) error {
 	if tx.Incarnation() != c.as {
 		return kv.ErrBusy
 	}
-	c.gate.set(tx)
-	if !c.lost || tx.Gate(c.gate.account) != c.gate.gate {
+	c.gate.Set(tx)
+	if !c.lost || tx.Gate(c.gate.Account) != c.gate.Gate {
 		return nil
 	}
-	stopLost(tx, c.gate.account, c.gate.gate.Epoch)
+	stopLost(tx, c.gate.Account, c.gate.Gate.Epoch)
 	return nil
 }
 
@@ -301,17 +302,17 @@ type again struct {
 // Evaluate implements ranges.Command.
 func (c *again) Evaluate(tx *ranges.Tx) error {
 	c.after = 0
-	have, err := look(tx, c.account)
+	have, err := record.Look(tx, c.account)
 	if err != nil {
 		return err
 	}
-	a := have.account
+	a := have.Account
 	switch {
 	case a == nil || a.GeoEpoch() != c.Epoch || a.Primary != tx.Location():
 		return nil
 	case !a.Active:
-		a.Epoch, c.after = have.seen.Number+1, tx.Timestamp(0)
-		return stage(tx, a, c.after)
+		a.Epoch, c.after = have.Seen.Number+1, tx.Timestamp(0)
+		return record.Stage(tx, a, c.after)
 	case a.Operation == nil && (!c.Lost || !a.Redundancy.Geo()):
 		return nil
 	}
@@ -320,7 +321,7 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 	case a.Moves() && c.Lost && !a.Offered(): // The copy is made again, and the account stays.
 		if a.Closed() {
 			a.Turn++
-			tx.SetGate(a.Name, primaryGate(a))
+			tx.SetGate(a.Name, record.PrimaryGate(a))
 		}
 	case a.Operation != nil: // Of an account that was offered the other location finds what is lost, as a fork.
 		op = *a.Operation
@@ -331,7 +332,7 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 	op.Again++
 	op.Imaged = false
 	a.Operation, c.after = &op, op.After
-	return stageMoving(tx, at, a)
+	return record.StageMoving(tx, at, a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -358,10 +359,10 @@ func (c *again) Encode() []byte {
 func parseAgain(b []byte) (*again, error) {
 	var body againBody
 	if err := json.Unmarshal(b, &body); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	if body.account = body.Account; !body.account.Valid() {
-		return nil, fmt.Errorf("%w: account %q", errCommand, body.account)
+		return nil, fmt.Errorf("%w: account %q", record.ErrCommand, body.account)
 	}
 	return &body.again, nil
 }

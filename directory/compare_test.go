@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp"
@@ -316,7 +317,7 @@ func TestR8ComparisonSetsNoGateOfACreation(t *testing.T) {
 	b.south.SetPeer(reserved{linked{b.pair, b.north}, func() {
 		b.cut = true
 		_, err := b.north.Create(t.Context(), "acct", nil, nil)
-		require.True(t, directory.Passing(err), err)
+		require.True(t, record.Passing(err), err)
 		compared()
 		b.cut = false
 	}})
@@ -326,7 +327,7 @@ func TestR8ComparisonSetsNoGateOfACreation(t *testing.T) {
 
 	b.cut = true
 	_, err = b.north.Create(t.Context(), "other", nil, nil)
-	require.True(t, directory.Passing(err), err)
+	require.True(t, record.Passing(err), err)
 	compared()
 	b.cut = false
 	other := b.shipped(t, "other")

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -107,7 +108,7 @@ func namesOf(list []*catalog.Account) map[geo.Account]bool {
 func (d *Directory) count(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	have := d.counts.take(d.stamp.Route(), a)
 	if have == nil {
-		return bootstrapWaits, nil
+		return record.ApplyWait, nil
 	}
 	defer d.counts.giveBack(a.Name, have)
 	if !have.closed {

@@ -6,41 +6,12 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/ranges"
 )
-
-// Again decides whether a step that failed with a Passing error is tried again: nil tries again,
-// an error ends the creation. step names the step for people.
-type Again func(ctx context.Context, step string, err error) error
-
-// once is an Again that never tries again.
-func once(_ context.Context, _ string, err error) error { return err }
-
-// Passing reports whether a step that failed with err may succeed later: too few replicas, or not
-// the other location, answer. The outcome may be unknown; all steps of a creation are
-// idempotent.
-func Passing(err error) bool {
-	if row, ours := storageerr.Of(err); ours {
-		return row.Code == storageerr.ServerBusy.Code || row.Code == storageerr.OperationTimedOut.Code
-	}
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ranges.ErrNotLeader)
-}
-
-// try runs a step until it succeeds, fails with another error than Passing, or again gives up.
-func try(ctx context.Context, again Again, step string, f func() error) error {
-	for {
-		err := f()
-		if err == nil || !Passing(err) {
-			return err
-		}
-		if err := again(ctx, step, err); err != nil {
-			return err
-		}
-	}
-}
 
 // Wanted is what an account is to have. Its zero values leave the choice to the directory.
 type Wanted struct {
@@ -74,11 +45,11 @@ func (d *Directory) Create(ctx context.Context, name geo.Account, key1, key2 []b
 // it does for every redundancy. A second call continues from there, with the choices of the first
 // call except those that the second makes.
 func (d *Directory) CreateAs(ctx context.Context, w Wanted) (*catalog.Account, error) {
-	return d.create(ctx, w.Name, w.given(), once)
+	return d.create(ctx, w.Name, w.given(), record.Once)
 }
 
 // Ensure is EnsureAs for an account of any redundancy, which is RA-GRS if it is made.
-func (d *Directory) Ensure(ctx context.Context, name geo.Account, key1, key2 []byte, again Again) (*catalog.Account, error) {
+func (d *Directory) Ensure(ctx context.Context, name geo.Account, key1, key2 []byte, again record.Again) (*catalog.Account, error) {
 	return d.EnsureAs(ctx, Wanted{Name: name, Key1: key1, Key2: key2}, again)
 }
 
@@ -87,12 +58,12 @@ func (d *Directory) Ensure(ctx context.Context, name geo.Account, key1, key2 []b
 // returns AccountAlreadyExists, naming what differs, if the account does not have the given keys and
 // redundancy. again decides about each step that fails with a Passing error, so that finished steps
 // are not repeated; nil tries each step once.
-func (d *Directory) EnsureAs(ctx context.Context, w Wanted, again Again) (*catalog.Account, error) {
+func (d *Directory) EnsureAs(ctx context.Context, w Wanted, again record.Again) (*catalog.Account, error) {
 	if again == nil {
-		again = once
+		again = record.Once
 	}
 	var found *catalog.Account
-	err := try(ctx, again, fmt.Sprintf("account %s: the catalog", w.Name), func() (err error) {
+	err := record.Try(ctx, again, fmt.Sprintf("account %s: the catalog", w.Name), func() (err error) {
 		found, err = d.Account(ctx, w.Name)
 		return err
 	})
@@ -108,7 +79,7 @@ func (d *Directory) EnsureAs(ctx context.Context, w Wanted, again Again) (*catal
 	return d.create(ctx, w.Name, w.given(), again)
 }
 
-func (d *Directory) create(ctx context.Context, name geo.Account, given given, again Again) (*catalog.Account, error) {
+func (d *Directory) create(ctx context.Context, name geo.Account, given given, again record.Again) (*catalog.Account, error) {
 	if !name.Valid() {
 		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("%q is no account name: 3 to 24 lower-case letters and digits", name))
 	}
@@ -120,10 +91,10 @@ func (d *Directory) create(ctx context.Context, name geo.Account, given given, a
 	b.want.SetRedundancy(cmp.Or(given.redundancy, catalog.RAGRS), d.other)
 	for n := 1; ; n++ {
 		a, err := d.attempt(ctx, b, again)
-		var passed *PassedError
+		var passed *record.PassedError
 		switch {
 		case errors.As(err, &passed):
-			b.above = later(b.above, passed.Seen)
+			b.above = record.Later(b.above, passed.Seen)
 		case !errors.Is(err, errReplaced):
 			return a, err
 		}
@@ -153,13 +124,13 @@ const attemptsMax = 4
 //     and then it refused.
 //   - No gate is above the epoch of the complete account, so that its records are taken. Gates of
 //     f are set where f was reserved, and after that where it began.
-func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalog.Account, error) {
+func (d *Directory) attempt(ctx context.Context, b *begin, again record.Again) (*catalog.Account, error) {
 	name := b.want.Name
 	step := func(what string, f func() error) error {
-		return try(ctx, again, fmt.Sprintf("account %s: %s", name, what), f)
+		return record.Try(ctx, again, fmt.Sprintf("account %s: %s", name, what), f)
 	}
 	submit := func(cmd ranges.Command) func() error {
-		return func() error { return d.submit(ctx, cmd) }
+		return func() error { return d.stamp.Commit(ctx, cmd) }
 	}
 	if err := step("its record in the catalog", submit(b)); err != nil {
 		return nil, err
@@ -168,7 +139,7 @@ func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalo
 	if err := step("its reservation at "+string(d.other), func() error { return d.reserve(ctx, a) }); err != nil {
 		return nil, err
 	}
-	if err := setGates(ctx, d.stamp, name, primaryGate(&a), 0, again); err != nil {
+	if err := record.SetGates(ctx, d.stamp, name, record.PrimaryGate(&a), 0, again); err != nil {
 		return nil, err
 	}
 	done := &activate{creation: a, given: b.given}
@@ -182,7 +153,7 @@ func (d *Directory) attempt(ctx context.Context, b *begin, again Again) (*catalo
 // reserve reserves an account at the other location.
 func (d *Directory) reserve(ctx context.Context, a catalog.Account) error {
 	err := d.peer.Reserve(ctx, a)
-	var passed *PassedError
+	var passed *record.PassedError
 	if errors.As(err, &passed) {
 		return err
 	}

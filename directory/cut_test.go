@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/services/catalog"
@@ -112,7 +113,7 @@ func TestNameCreatedAtBothLocations(t *testing.T) {
 		p.cut = true
 		for _, d := range []*directory.Directory{p.north, p.south} {
 			_, err := d.Create(t.Context(), name, nil, nil)
-			require.True(t, directory.Passing(err), err)
+			require.True(t, record.Passing(err), err)
 		}
 		p.cut = false
 		a, err := again.first.Create(t.Context(), name, nil, nil)
@@ -131,7 +132,7 @@ func TestReservationIsTakenOver(t *testing.T) {
 	p := newPair(t)
 	p.lost = true
 	_, err := p.north.Create(t.Context(), "acct", nil, nil)
-	require.True(t, directory.Passing(err), err)
+	require.True(t, record.Passing(err), err)
 	p.lost = false
 	_, err = p.south.Create(t.Context(), "acct", nil, nil)
 	requireTaken(t, err)
@@ -152,7 +153,7 @@ func TestReservationLife(t *testing.T) {
 	p := newPair(t)
 	p.lost = true
 	_, err := p.north.Create(t.Context(), "acct", nil, nil)
-	require.True(t, directory.Passing(err), err)
+	require.True(t, record.Passing(err), err)
 	list, err := p.south.Incomplete(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
@@ -171,7 +172,7 @@ func TestR8FreedNameKeepsItsEpoch(t *testing.T) {
 	p := newPair(t)
 	p.lost = true
 	_, err := p.north.Create(t.Context(), "acct", nil, nil)
-	require.True(t, directory.Passing(err), err)
+	require.True(t, record.Passing(err), err)
 	p.lost = false
 	var late catalog.Account
 	for _, d := range []*directory.Directory{p.north, p.south} {
@@ -187,7 +188,7 @@ func TestR8FreedNameKeepsItsEpoch(t *testing.T) {
 		require.Empty(t, list)
 	}
 	late.Reserved = 0
-	var passed *directory.PassedError
+	var passed *record.PassedError
 	require.ErrorAs(t, p.south.Reserve(t.Context(), late), &passed)
 	require.Equal(t, geo.Epoch{Number: 1, Location: "north"}, passed.Seen)
 	_, err = p.south.Account(t.Context(), "acct")
@@ -209,7 +210,7 @@ func TestR8EpochIsAboveThePeers(t *testing.T) {
 	for range 2 { // The north alone sees two epochs.
 		p.cut = true
 		_, err := p.north.Create(t.Context(), "acct", nil, nil)
-		require.True(t, directory.Passing(err), err)
+		require.True(t, record.Passing(err), err)
 		_, err = p.north.Free(t.Context(), "acct")
 		require.NoError(t, err)
 	}
@@ -246,7 +247,7 @@ func TestReserveOverTheNetwork(t *testing.T) {
 	require.NoError(t, far.Reserve(t.Context(), a), "again")
 	older := a
 	older.Epoch, older.Created = 2, 4
-	var passed *directory.PassedError
+	var passed *record.PassedError
 	require.ErrorAs(t, far.Reserve(t.Context(), older), &passed)
 	require.Equal(t, a.GeoEpoch(), passed.Seen)
 	other := a

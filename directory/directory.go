@@ -5,23 +5,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/verify"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/change"
 	"antipode/stamp/kv"
 	"antipode/stamp/ranges"
 )
-
-// Stamp is the stamp of this location.
-type Stamp interface {
-	ranges.Submitter
-	ranges.Reader
-	ranges.Routed
-	Location() geo.Location
-}
 
 // Peer is the directory of the other location, reached over the link.
 type Peer interface {
@@ -55,7 +47,7 @@ type Peer interface {
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
 type Directory struct {
-	stamp  Stamp
+	stamp  *record.Store
 	peer   Peer
 	images Images
 	claims Claims // nil without a witness
@@ -85,7 +77,7 @@ type Directory struct {
 	// heldBack reports whether something of an account that is secondary here has arrived and waits for the clock.
 	heldBack func(*catalog.Account) bool
 	clock    clock.Clock
-	onMove   func(Moved)
+	onMove   func(record.Moved)
 	// rate is that of a bootstrap that is begun without one.
 	rate uint64
 	// life is how long a reservation holds.
@@ -97,10 +89,10 @@ type Directory struct {
 }
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
-func NewDirectory(s Stamp, other geo.Location) *Directory {
+func NewDirectory(s record.Stamp, other geo.Location) *Directory {
 	return &Directory{
-		stamp: &shared{s}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
-		onMove: func(Moved) {}, promotions: promotionTimes(), heldBack: func(*catalog.Account) bool { return false },
+		stamp: &record.Store{Stamp: &shared{s}}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
+		onMove: func(record.Moved) {}, promotions: promotionTimes(), heldBack: func(*catalog.Account) bool { return false },
 	}
 }
 
@@ -226,35 +218,10 @@ func (d *Directory) AccountIn(s kv.Versioned, name geo.Account) (*catalog.Accoun
 	return d.accounts.Get(s, catalog.AccountPartition(name).Append(make([]byte, 0, 64)), catalog.ParseAccount)
 }
 
-// gates returns the gates of accounts in the catalog.
-func (d *Directory) gates(ctx context.Context, of []*catalog.Account) (map[geo.Account]change.Gate, error) {
-	out := map[geo.Account]change.Gate{}
-	return out, d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
-		for _, a := range of {
-			out[a.Name] = s.Gate(a.Name)
-		}
-		return nil
-	})
-}
-
-// version returns the version of the catalog's data, 0 while that is changed.
-func (d *Directory) version(ctx context.Context) (v uint64, err error) {
-	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
-		v = uint64(s.Version())
-		return nil
-	})
-	return v, err
-}
-
-// submit commits a command in the catalog.
-func (d *Directory) submit(ctx context.Context, cmd ranges.Command) error {
-	return d.stamp.Submit(ctx, d.stamp.Route().Catalog(), cmd)
-}
-
 // Reserve implements Peer at the secondary location.
 func (d *Directory) Reserve(ctx context.Context, a catalog.Account) error {
-	if err := d.submit(ctx, reserve{a}); err != nil {
+	if err := d.stamp.Commit(ctx, reserve{a}); err != nil {
 		return err
 	}
-	return setGates(ctx, d.stamp, a.Name, secondaryGate(&a), 0, once)
+	return record.SetGates(ctx, d.stamp, a.Name, record.SecondaryGate(&a), 0, record.Once)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -49,7 +50,7 @@ func (d *Directory) ends(ctx context.Context, a catalog.Account) (ends heads, wa
 // closes each commits a closed record.
 func (d *Directory) drains(ctx context.Context, a catalog.Account, closes bool) (found []drain, err error) {
 	for _, r := range d.stamp.Route().Everywhere(a.Name) {
-		cmd := &drained{account: a.Name, gate: primaryGate(&a), closes: closes}
+		cmd := &drained{account: a.Name, gate: record.PrimaryGate(&a), closes: closes}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return nil, fmt.Errorf("the streams of the %s range: %w", r.Service, err)
 		}
@@ -137,19 +138,19 @@ func (c *drained) Kind() string { return kindDrained }
 // Encode implements ranges.Portable: as a setGate of the gate that the range is to have, which closes where it has a time
 // that later ones are above. Earlier versions do not look at that.
 func (c *drained) Encode() []byte {
-	set := &setGate{account: c.account, gate: c.gate}
+	set := &record.SetGate{Account: c.account, Gate: c.gate}
 	if c.closes {
-		set.after = 1
+		set.After = 1
 	}
 	return set.Encode()
 }
 
 func parseDrained(b []byte) (*drained, error) {
-	c, err := parseSetGate(b)
+	c, err := record.ParseSetGate(b)
 	if err != nil {
 		return nil, err
 	}
-	return &drained{account: c.account, gate: c.gate, closes: c.after != 0}, nil
+	return &drained{account: c.Account, gate: c.Gate, closes: c.After != 0}, nil
 }
 
 // EncodeResult implements ranges.Portable.
@@ -231,10 +232,10 @@ func (c *reached) Encode() []byte {
 func parseReached(b []byte) (*reached, error) {
 	c := &reached{}
 	if err := json.Unmarshal(b, c); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	if !c.Account.Valid() || !c.Heads.valid() {
-		return nil, fmt.Errorf("%w: the ends of the streams of account %q", errCommand, c.Account)
+		return nil, fmt.Errorf("%w: the ends of the streams of account %q", record.ErrCommand, c.Account)
 	}
 	return c, nil
 }
@@ -250,7 +251,7 @@ func (h heads) valid() bool {
 }
 
 // EncodeResult implements ranges.Portable: a byte if the range is behind.
-func (c *reached) EncodeResult() []byte { return encodeMore(c.behind) }
+func (c *reached) EncodeResult() []byte { return record.EncodeMore(c.behind) }
 
 // DecodeResult implements ranges.Portable.
 func (c *reached) DecodeResult(b []byte) error {

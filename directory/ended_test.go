@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
@@ -15,15 +16,15 @@ import (
 func TestEndStreamsTravel(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{true, false} {
-		sent := &endStreams{account: "acct", known: known}
+		sent := &record.EndStreams{Account: "acct", Known: known}
 		decoded, err := Commands()[sent.Kind()](sent.Encode())
 		require.NoError(t, err)
 		require.Equal(t, sent, decoded)
-		decoded.(*endStreams).more = true
+		decoded.(*record.EndStreams).More = true
 		require.NoError(t, sent.DecodeResult(decoded.EncodeResult()))
-		require.True(t, sent.more)
+		require.True(t, sent.More)
 		_, err = Commands()[sent.Kind()]([]byte("No Account"))
-		require.ErrorIs(t, err, errCommand)
+		require.ErrorIs(t, err, record.ErrCommand)
 		var _ ranges.Reclaimer = sent // It is taken while the disk is nearly full, too.
 	}
 }
@@ -31,19 +32,19 @@ func TestEndStreamsTravel(t *testing.T) {
 // So are streams that a range forgets: of the account, before the epoch that was sent.
 func TestForgetStreamsTravel(t *testing.T) {
 	t.Parallel()
-	sent := &forgetStreams{account: "acct", known: geo.Epoch{Number: 7, Location: "north"}}
+	sent := &record.ForgetStreams{Account: "acct", Known: geo.Epoch{Number: 7, Location: "north"}}
 	decoded, err := Commands()[sent.Kind()](sent.Encode())
 	require.NoError(t, err)
 	require.Equal(t, sent, decoded)
-	decoded.(*forgetStreams).more = true
+	decoded.(*record.ForgetStreams).More = true
 	require.NoError(t, sent.DecodeResult(decoded.EncodeResult()))
-	require.True(t, sent.more)
-	require.NoError(t, sent.DecodeResult((&forgetStreams{}).EncodeResult()))
-	require.False(t, sent.more)
+	require.True(t, sent.More)
+	require.NoError(t, sent.DecodeResult((&record.ForgetStreams{}).EncodeResult()))
+	require.False(t, sent.More)
 	var _ ranges.Reclaimer = sent
 	for _, bad := range [][]byte{
-		nil, []byte("acct"), (&setGate{account: "acct"}).Encode(), (&setGate{account: "acct", gate: change.Gate{Epoch: sent.known, Open: true}}).Encode(),
-		(&setGate{account: "acct", after: 1, gate: change.Gate{Epoch: sent.known}}).Encode(),
+		nil, []byte("acct"), (&record.SetGate{Account: "acct"}).Encode(), (&record.SetGate{Account: "acct", Gate: change.Gate{Epoch: sent.Known, Open: true}}).Encode(),
+		(&record.SetGate{Account: "acct", After: 1, Gate: change.Gate{Epoch: sent.Known}}).Encode(),
 	} {
 		_, err := Commands()[sent.Kind()](bad)
 		require.Error(t, err, "%x", bad)

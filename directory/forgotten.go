@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/keys"
@@ -38,7 +39,7 @@ func (d *Directory) closeForgottenIn(ctx context.Context, a geo.Account, r route
 	prefix := keys.AppendAccount(nil, r.Service, a)
 	span := geo.Span{Start: string(prefix), End: string(keys.PrefixEnd(prefix))}.Within(r.Span)
 	for from := []byte(span.Start); from != nil; {
-		page, err := d.keysOf(ctx, r, keysOfBody{From: from, End: []byte(span.End), Generations: true})
+		page, err := d.stamp.Keys(ctx, r, record.Span{From: from, End: []byte(span.End), Generations: true})
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -27,7 +28,7 @@ func (d *Directory) Incomplete(ctx context.Context) ([]*catalog.Account, error) 
 // here instead might be above the epoch of a creation that completes at the other location.
 func (d *Directory) Free(ctx context.Context, name geo.Account) (*catalog.Account, error) {
 	cmd := &free{name: name}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	if a := cmd.found; a != nil && a.Active {
@@ -45,11 +46,11 @@ type free struct {
 
 // Evaluate implements ranges.Command.
 func (c *free) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.name)
+	have, err := record.Look(tx, c.name)
 	if err != nil {
 		return err
 	}
-	if c.found = have.account; c.found == nil || c.found.Active {
+	if c.found = have.Account; c.found == nil || c.found.Active {
 		return nil
 	}
 	p := catalog.AccountPartition(c.name)
@@ -68,7 +69,7 @@ func (c *free) Encode() []byte { return []byte(c.name) }
 func parseFree(b []byte) (*free, error) {
 	c := &free{name: geo.Account(b)}
 	if !c.name.Valid() {
-		return nil, fmt.Errorf("%w: account %q", errCommand, c.name)
+		return nil, fmt.Errorf("%w: account %q", record.ErrCommand, c.name)
 	}
 	return c, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -51,10 +52,10 @@ func (c freezeBody) Encode() []byte {
 
 func parseFreezeBody(b []byte) (c freezeBody, err error) {
 	if err := json.Unmarshal(b, &c); err != nil {
-		return c, errors.Join(errCommand, err)
+		return c, errors.Join(record.ErrCommand, err)
 	}
 	if !c.Account.Valid() || c.Turn != 0 && c.Turn%2 == 0 {
-		return c, fmt.Errorf("%w: a freeze of account %q with turn %d", errCommand, c.Account, c.Turn)
+		return c, fmt.Errorf("%w: a freeze of account %q with turn %d", record.ErrCommand, c.Account, c.Turn)
 	}
 	return c, nil
 }
@@ -179,7 +180,7 @@ func (c *thaw) Kind() string { return kindThaw }
 func parseThaw(b []byte) (*thaw, error) {
 	body, err := parseFreezeBody(b)
 	if err == nil && body.Turn == 0 {
-		err = fmt.Errorf("%w: a thaw with turn 0", errCommand)
+		err = fmt.Errorf("%w: a thaw with turn 0", record.ErrCommand)
 	}
 	return &thaw{body}, err
 }
@@ -190,7 +191,7 @@ func (c *thaw) EncodeResult() []byte { return nil }
 // DecodeResult implements ranges.Portable.
 func (c *thaw) DecodeResult(b []byte) error {
 	if len(b) != 0 {
-		return errCommand
+		return record.ErrCommand
 	}
 	return nil
 }
@@ -203,7 +204,7 @@ func (d *Directory) thaw(ctx context.Context, name geo.Account, p *catalog.Promo
 			return fmt.Errorf("account %s: its gate in the %s range: %w", name, r.Service, err)
 		}
 	}
-	return d.submit(ctx, &thawed{name: name, of: *p})
+	return d.stamp.Commit(ctx, &thawed{name: name, of: *p})
 }
 
 // thawed ends a promotion without effect, but for its claim, and opens the catalog's gate.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -16,13 +17,13 @@ import (
 
 // Any bytes are a gate to set that encodes and decodes to itself, or an error.
 func FuzzParseSetGate(f *testing.F) {
-	f.Add((&setGate{account: "acct", gate: change.Gate{Epoch: geo.Epoch{Number: 3, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}}).Encode())
+	f.Add((&record.SetGate{Account: "acct", Gate: change.Gate{Epoch: geo.Epoch{Number: 3, Location: "north"}, Role: change.RolePrimary, Open: true, Numbered: true}}).Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		first, err := parseSetGate(b)
+		first, err := record.ParseSetGate(b)
 		if err != nil {
 			return
 		}
-		again, err := parseSetGate(first.Encode())
+		again, err := record.ParseSetGate(first.Encode())
 		require.NoError(t, err)
 		require.Equal(t, first, again)
 	})
@@ -39,7 +40,7 @@ func TestR10GateNeverGoesBack(t *testing.T) {
 		return change.Gate{Epoch: epoch(n), Role: change.RolePrimary, Open: open, Numbered: numbered}
 	}
 	set := func(g change.Gate, after geo.Timestamp) {
-		stamptest.Submit(t, s, id, &setGate{account: "acct", gate: g, after: after})
+		stamptest.Submit(t, s, id, &record.SetGate{Account: "acct", Gate: g, After: after})
 	}
 	for _, step := range []struct{ set, want change.Gate }{
 		{gate(2, false, false), gate(2, false, false)},
@@ -78,7 +79,7 @@ func TestR17NumbersAwaitTheImage(t *testing.T) {
 	} {
 		for _, g := range gates {
 			g.Epoch, g.Role = geo.Epoch{Number: 2, Location: "north"}, change.RolePrimary
-			stamptest.Submit(t, s, id, &setGate{account: a, gate: g})
+			stamptest.Submit(t, s, id, &record.SetGate{Account: a, Gate: g})
 		}
 		m, err := ranges.ImageIn(s.Leader(id).State(), id, a)
 		require.NoError(t, err)
@@ -115,7 +116,7 @@ func TestFreeTravels(t *testing.T) {
 		}
 	}
 	_, err = Commands()[kindFree]([]byte("No Account"))
-	require.ErrorIs(t, err, errCommand)
+	require.ErrorIs(t, err, record.ErrCommand)
 	require.Error(t, sent.DecodeResult([]byte{0}))
 }
 
@@ -129,13 +130,13 @@ func TestR19OperationOfTheOtherLocationIsLeftAlone(t *testing.T) {
 		Name: "acct", Primary: "south", Secondary: "north", Redundancy: catalog.RAGRS, Active: true, Epoch: 4, Created: 1,
 		Operation: &catalog.Operation{Kind: catalog.OperationTaken},
 	}
-	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error { return stageLocal(tx, tx.Timestamp(0), &a) }))
+	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error { return record.StageLocal(tx, tx.Timestamp(0), &a) }))
 	of := a
 	require.NoError(t, d.resumeNow(t.Context(), &of))
 	require.Equal(t, geo.Location("south"), of.Primary)
-	gate := setGate{account: "acct", gate: primaryGate(&a)}
+	gate := record.SetGate{Account: "acct", Gate: record.PrimaryGate(&a)}
 	for _, cmd := range []ranges.Portable{&gate, &openTaken{gate}} {
-		require.ErrorIs(t, s.Submit(t.Context(), geo.FirstRange(geo.Table), cmd), errCommand)
+		require.ErrorIs(t, s.Submit(t.Context(), geo.FirstRange(geo.Table), cmd), record.ErrCommand)
 	}
 	for _, r := range s.Route().Data("acct") {
 		require.Zero(t, s.Leader(r.ID).Machine.Gate("acct"))
@@ -152,7 +153,7 @@ func TestR21GateIsAgreedOnce(t *testing.T) {
 	known := begun
 	known.Agreed = 0
 	for _, c := range []struct{ set, want change.Gate }{{begun, begun}, {known, known}, {begun, known}} {
-		stamptest.Submit(t, s, id, &setGate{account: "acct", gate: c.set})
+		stamptest.Submit(t, s, id, &record.SetGate{Account: "acct", Gate: c.set})
 		require.Equal(t, c.want, s.Leader(id).Machine.Gate("acct"))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -63,7 +64,7 @@ func (d *Directory) Passing(ctx context.Context, above map[geo.Account]geo.Epoch
 			return false
 		}
 		a, err := d.Account(ctx, name) // After the answer.
-		return err == nil && a.Primary == e.Location && !primaryGate(a).PassedBy(e)
+		return err == nil && a.Primary == e.Location && !record.PrimaryGate(a).PassedBy(e)
 	})
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -82,7 +83,7 @@ func TestR5IndexFollowsTheCatalog(t *testing.T) {
 
 // held is a stamp whose first read waits until it is let go.
 type held struct {
-	directory.Stamp
+	record.Stamp
 	first atomic.Bool
 	waits chan struct{}
 	let   chan struct{}

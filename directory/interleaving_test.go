@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/primary"
@@ -358,7 +359,7 @@ func (n *name) look(p *place) known {
 // persist does something again while a stamp on a busy machine has no leader for it.
 func persist(f func() error) error {
 	err := f()
-	for directory.Passing(err) {
+	for record.Passing(err) {
 		err = f()
 	}
 	return err

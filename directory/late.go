@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -16,7 +17,7 @@ import (
 // without a secondary.
 func (d *Directory) SetWhenLate(ctx context.Context, name geo.Account, to catalog.WhenLate) (a *catalog.Account, behind, err error) {
 	cmd := &setWhenLate{name: name, to: to}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, nil, err
 	}
 	return &cmd.stored, d.awaitPeer(ctx, &cmd.stored), nil
@@ -31,11 +32,11 @@ type setWhenLate struct {
 
 // Evaluate implements ranges.Command.
 func (c *setWhenLate) Evaluate(tx *ranges.Tx) error {
-	have, err := lookHere(tx, c.name)
+	have, err := record.LookHere(tx, c.name)
 	if err != nil {
 		return err
 	}
-	a := have.account
+	a := have.Account
 	c.stored = *a
 	switch gate := tx.Gate(a.Name); {
 	case !a.Redundancy.Geo():
@@ -43,10 +44,10 @@ func (c *setWhenLate) Evaluate(tx *ranges.Tx) error {
 	case a.WhenLate == c.to:
 		return nil
 	case a.Operation != nil && !a.Bootstraps(): // What a bootstrap has numbered may be what is late.
-		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
+		return record.ErrOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case gate.Role != change.RolePrimary || !gate.Open || gate.Epoch != a.GeoEpoch():
 		return storageerr.ServerBusy
 	}
 	c.stored.WhenLate = c.to
-	return stageAccount(tx, tx.Timestamp(0), &c.stored)
+	return record.StageAccount(tx, tx.Timestamp(0), &c.stored)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -25,7 +26,7 @@ func TestLaterOperationsWait(t *testing.T) {
 		`phase "of a later version"`:     {Kind: catalog.OperationMove, Move: catalog.Move{Phase: "of a later version", Until: 1 << 62}},
 	} {
 		a.Operation = &op
-		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error { return stageLocal(tx, tx.Timestamp(0), &a) }))
+		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error { return record.StageLocal(tx, tx.Timestamp(0), &a) }))
 		_, err := d.Resume(t.Context())
 		require.ErrorIs(t, err, feature.ErrLater, what)
 		require.ErrorContains(t, err, what)
@@ -48,7 +49,7 @@ func TestLaterOperationsWait(t *testing.T) {
 		if err := tx.Local(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: []change.Op{op}}); err != nil {
 			return err
 		}
-		return stageLocal(tx, at, &a)
+		return record.StageLocal(tx, at, &a)
 	}))
 	_, err = d.Resume(t.Context())
 	require.ErrorIs(t, err, feature.ErrLater)
@@ -64,12 +65,12 @@ func TestRaiseLevels(t *testing.T) {
 	d := NewDirectory(s, "south")
 	require.NoError(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Base, Active: feature.Base}))
 	require.ErrorIs(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Known + 1, Active: feature.Base}), feature.ErrFloor)
-	require.ErrorIs(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Base, Active: feature.Known + 1}), errCommand)
+	require.ErrorIs(t, d.RaiseLevels(t.Context(), change.Levels{Floor: feature.Base, Active: feature.Known + 1}), record.ErrCommand)
 
 	sent := raiseLevels{Floor: 3, Active: 2}
 	decoded, err := Commands()[sent.Kind()](sent.Encode())
 	require.NoError(t, err)
 	require.Equal(t, sent, decoded)
 	_, err = Commands()[sent.Kind()]([]byte("no levels"))
-	require.ErrorIs(t, err, errCommand)
+	require.ErrorIs(t, err, record.ErrCommand)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"antipode/directory/record"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 )
@@ -20,7 +21,7 @@ type raiseLevels change.Levels
 // Evaluate implements ranges.Command.
 func (c raiseLevels) Evaluate(tx *ranges.Tx) error {
 	if c.Active > max(c.Floor, tx.Levels().Floor) {
-		return errors.Join(errCommand, errors.New("the active level is above the floor"))
+		return errors.Join(record.ErrCommand, errors.New("the active level is above the floor"))
 	}
 	return tx.RaiseLevels(change.Levels(c))
 }
@@ -40,7 +41,7 @@ func (c raiseLevels) Encode() []byte { return change.AppendLevels(nil, change.Le
 func parseRaiseLevels(b []byte) (raiseLevels, error) {
 	l, err := change.ParseLevels(b)
 	if err != nil {
-		return raiseLevels{}, errors.Join(errCommand, err)
+		return raiseLevels{}, errors.Join(record.ErrCommand, err)
 	}
 	return raiseLevels(l), nil
 }

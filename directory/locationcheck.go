@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -101,7 +102,7 @@ func (d *Directory) checkPromotions(ctx context.Context, list []*catalog.Account
 		for _, a := range page {
 			cmd.Names = append(cmd.Names, a.Name)
 		}
-		if err := d.submit(ctx, cmd); err != nil {
+		if err := d.stamp.Commit(ctx, cmd); err != nil {
 			return nil, err
 		}
 		whys = append(whys, cmd.whys...)
@@ -169,10 +170,10 @@ func (c *checkPromotions) Encode() []byte {
 func parseCheckPromotions(b []byte) (*checkPromotions, error) {
 	c := &checkPromotions{}
 	if err := json.Unmarshal(b, c); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	if len(c.Names) > checkMax {
-		return nil, fmt.Errorf("%w: a check of %d accounts", errCommand, len(c.Names))
+		return nil, fmt.Errorf("%w: a check of %d accounts", record.ErrCommand, len(c.Names))
 	}
 	return c, nil
 }
@@ -189,7 +190,7 @@ func (c *checkPromotions) DecodeResult(b []byte) error {
 		return err
 	}
 	if len(c.whys) != len(c.Names) {
-		return fmt.Errorf("%w: %d answers for %d accounts", errCommand, len(c.whys), len(c.Names))
+		return fmt.Errorf("%w: %d answers for %d accounts", record.ErrCommand, len(c.whys), len(c.Names))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -73,7 +74,7 @@ func (d *Directory) promotesLocation(by Insisted) catalog.LocationMove {
 
 // errLocation refuses to begin the failover of a location beside another one.
 func errLocation(m *catalog.LocationMove) error {
-	return errOperation.Saying(fmt.Sprintf("a failover of location %s is under way: antipodectl failover show --location %s", m.From, m.From))
+	return record.ErrOperation.Saying(fmt.Sprintf("a failover of location %s is under way: antipodectl failover show --location %s", m.From, m.From))
 }
 
 func (d *Directory) beginLocation(ctx context.Context, want catalog.LocationMove) (*catalog.LocationMove, error) {
@@ -116,7 +117,7 @@ func (d *Directory) LocationMove(ctx context.Context) (m *catalog.LocationMove, 
 // locationTo commits that the failover of a location begins, or has gone on; false: it was not as it is expected to be.
 func (d *Directory) locationTo(ctx context.Context, of *catalog.LocationMove, to catalog.LocationMove) (done bool, err error) {
 	cmd := &setLocation{Of: of, To: to}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return false, err // It may be evaluated yet.
 	}
 	return cmd.done, nil
@@ -169,13 +170,13 @@ func (c *setLocation) Encode() []byte {
 func parseSetLocation(b []byte) (*setLocation, error) {
 	c := &setLocation{}
 	if err := json.Unmarshal(b, c); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	return c, nil
 }
 
 // EncodeResult implements ranges.Portable: a byte if it was as expected.
-func (c *setLocation) EncodeResult() []byte { return encodeMore(c.done) }
+func (c *setLocation) EncodeResult() []byte { return record.EncodeMore(c.done) }
 
 // DecodeResult implements ranges.Portable.
 func (c *setLocation) DecodeResult(b []byte) error {
@@ -192,7 +193,7 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 	case m.Phase != catalog.LocationMoving && m.Phase != catalog.LocationEnding:
 		return 0, fmt.Errorf("directory: phase %q of the failover of location %s: %w", m.Phase, m.From, feature.ErrLater)
 	case m.Phase == catalog.LocationEnding && len(under) > 0:
-		return movePause, d.endAll(ctx, m, w.endable(m))
+		return record.MovePause, d.endAll(ctx, m, w.endable(m))
 	case m.Phase == catalog.LocationEnding:
 		to.Phase = catalog.LocationOver
 	default:
@@ -203,14 +204,14 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 		next := w.waiting(m)
 		switch {
 		case len(under) > wave/4:
-			return movePause, nil
+			return record.MovePause, nil
 		case len(next) > 0:
 			if m.Round == 1 && m.After == "" {
 				d.endings.forget()
 			}
 			to = d.beginWave(ctx, m, next[:min(len(next), wave-len(under))])
 		case len(under) > 0:
-			return movePause, nil
+			return record.MovePause, nil
 		case m.Round < locationRounds && len(w.left(m)) > 0:
 			to.Round, to.After, to.Refused, to.RefusedCount = m.Round+1, "", nil, 0
 		default:
@@ -227,7 +228,7 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 	if _, err := d.locationTo(ctx, m, to); err != nil || to.Phase == catalog.LocationOver {
 		return 0, err
 	}
-	return movePause, nil
+	return record.MovePause, nil
 }
 
 // beginWave begins the failovers of accounts, and returns the location's as it is then.

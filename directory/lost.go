@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/blobs"
 	"antipode/services/catalog"
@@ -343,10 +344,10 @@ func (c *keepLost) Encode() []byte {
 func parseKeepLost(b []byte) (*keepLost, error) {
 	var c keepLost
 	if err := json.Unmarshal(b, &c.keepLostBody); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	if !c.Account.Valid() || min(c.From.Stream, c.From.Row) < 0 {
-		return nil, fmt.Errorf("%w: lost changes of account %q from stream %d", errCommand, c.Account, c.From.Stream)
+		return nil, fmt.Errorf("%w: lost changes of account %q from stream %d", record.ErrCommand, c.Account, c.From.Stream)
 	}
 	return &c, nil
 }

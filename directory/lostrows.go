@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sort"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -67,10 +68,7 @@ type LostRow struct {
 }
 
 // lostRowsMax is how many rows one page has at most, lostRowsBytes how many bytes of keys, but for its last row.
-const (
-	lostRowsMax   = 512
-	lostRowsBytes = 256 << 10
-)
+const lostRowsMax = 512
 
 // LostRows implements Peer at the former primary.
 func (d *Directory) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from LostRow) (LostRows, error) {
@@ -139,7 +137,7 @@ func (out *LostRows) fill(streams []change.LostStream, of geo.Stream, from LostR
 				out.Changes = append(out.Changes, LostRowsOf{LostRow{key, row}, len(out.Keys)})
 			}
 			for ; row < len(lost.Ops); row++ {
-				if len(out.Keys) == lostRowsMax || size >= lostRowsBytes {
+				if len(out.Keys) == lostRowsMax || size >= record.KeysBytes {
 					out.Next = &LostRow{Change: key, Row: row}
 					return nil
 				}
@@ -196,10 +194,10 @@ func (c *lostRows) Encode() []byte {
 func parseLostRowsAt(b []byte) (*lostRows, error) {
 	var c lostRows
 	if err := json.Unmarshal(b, &c.lostRowsAt); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	if !c.Account.Valid() || c.From.Row < 0 {
-		return nil, fmt.Errorf("%w: rows of account %q from row %d", errCommand, c.Account, c.From.Row)
+		return nil, fmt.Errorf("%w: rows of account %q from row %d", record.ErrCommand, c.Account, c.From.Row)
 	}
 	return &c, nil
 }

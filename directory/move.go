@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -36,8 +37,6 @@ import (
 const (
 	// moveWaitingMax is how many bytes may be on their way when the gates close: at 100 Mbit/s they take 80 ms.
 	moveWaitingMax = 1 << 20
-	// movePause is the pause between two looks at how far the other location is.
-	movePause = 10 * time.Millisecond
 	// MoveWithin is how long a move may take if nobody says otherwise.
 	MoveWithin = 30 * time.Second
 	// MoveWithinMax bounds what is said.
@@ -61,10 +60,10 @@ func (d *Directory) beginMove(ctx context.Context, name geo.Account, within time
 		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("a move takes up to %s, not %s", MoveWithinMax, within))
 	}
 	cmd := &beginMove{name: name, within: within}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
-	d.moved(MoveBegun, &cmd.stored, "")
+	d.moved(record.MoveBegun, &cmd.stored, "")
 	return &cmd.stored, nil
 }
 
@@ -77,17 +76,17 @@ type beginMove struct {
 
 // Evaluate implements ranges.Command.
 func (c *beginMove) Evaluate(tx *ranges.Tx) error {
-	have, err := lookHere(tx, c.name)
+	have, err := record.LookHere(tx, c.name)
 	if err != nil {
 		return err
 	}
-	a := have.account
+	a := have.Account
 	switch gate := tx.Gate(a.Name); {
 	case a.Operation != nil:
-		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
+		return record.ErrOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case !a.Redundancy.Geo():
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: there is no other location to move it to", a.Name, a.Redundancy))
-	case gate != primaryGate(a):
+	case gate != record.PrimaryGate(a):
 		return storageerr.ServerBusy
 	}
 	c.stored = *a
@@ -95,14 +94,14 @@ func (c *beginMove) Evaluate(tx *ranges.Tx) error {
 	c.stored.Operation = &catalog.Operation{
 		Kind: catalog.OperationMove, Move: catalog.Move{Phase: catalog.MoveDraining, Until: geo.TimestampOf(tx.Now().Add(c.within))},
 	}
-	return stageAccount(tx, at, &c.stored)
+	return record.StageAccount(tx, at, &c.stored)
 }
 
 // EndMove has the move of an account end without effect, if the other location has not taken the account. Resume goes on.
 // InvalidInput if no move is under way, or it ends already.
 func (d *Directory) EndMove(ctx context.Context, name geo.Account) (*catalog.Account, error) {
 	cmd := &endMove{name: name}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	return &cmd.stored, nil
@@ -116,11 +115,11 @@ type endMove struct {
 
 // Evaluate implements ranges.Command.
 func (c *endMove) Evaluate(tx *ranges.Tx) error {
-	have, err := lookHere(tx, c.name)
+	have, err := record.LookHere(tx, c.name)
 	if err != nil {
 		return err
 	}
-	a := have.account
+	a := have.Account
 	if !a.Moves() || a.Operation.Move.Phase == catalog.MoveEnding {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s: no failover is under way that could be ended", c.name))
 	}
@@ -128,15 +127,7 @@ func (c *endMove) Evaluate(tx *ranges.Tx) error {
 	op.Move.Until, op.Move.Reason = geo.TimestampOf(tx.Now()), "an operator ended it"
 	a.Operation = &op
 	c.stored = *a
-	return stageMoving(tx, at, a)
-}
-
-// stageMoving changes the record of an account that moves: without a number while its gate is closed.
-func stageMoving(tx *ranges.Tx, at geo.Timestamp, a *catalog.Account, more ...change.Op) error {
-	if tx.Gate(a.Name).Open {
-		return stageAccount(tx, at, a, more...)
-	}
-	return stageLocal(tx, at, a, more...)
+	return record.StageMoving(tx, at, a)
 }
 
 // move goes on with the move of an account.
@@ -162,13 +153,13 @@ func (d *Directory) late(a catalog.Account) bool {
 // step commits the next phase of a move, unless it has gone on otherwise.
 func (d *Directory) step(ctx context.Context, a catalog.Account, to catalog.Move, more ...change.Op) (again time.Duration, err error) {
 	cmd := &moveTo{of: a, to: to, more: more}
-	if err := d.submit(ctx, cmd); err != nil {
-		return movePause, err
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
+		return record.MovePause, err
 	}
 	if kind := moveSteps[to.Phase]; cmd.done {
 		d.moved(kind, &a, to.Reason)
 	}
-	return movePause, nil
+	return record.MovePause, nil
 }
 
 // giveUp has a move end without effect; waits is what it waited for.
@@ -198,13 +189,13 @@ func (d *Directory) drainAhead(ctx context.Context, a catalog.Account) (again ti
 		if d.late(a) {
 			return d.giveUp(ctx, a, fmt.Sprintf("%d bytes were on their way to %s", waiting, a.Secondary))
 		}
-		return movePause, err
+		return record.MovePause, err
 	}
 	if err = d.answers(ctx, a); err != nil {
 		if d.late(a) {
 			return d.endFor(ctx, a, d.silent(err))
 		}
-		return movePause, err
+		return record.MovePause, err
 	}
 	if err = d.stands(ctx, a, m, found); err != nil {
 		if d.late(a) {
@@ -213,7 +204,7 @@ func (d *Directory) drainAhead(ctx context.Context, a catalog.Account) (again ti
 		if d.clock.Now().Sub(m.at) < answerFresh {
 			err = nil // So long is usual.
 		}
-		return movePause, err
+		return record.MovePause, err
 	}
 	to := a.Operation.Move
 	to.Phase = catalog.MoveClosing
@@ -225,7 +216,7 @@ func (d *Directory) drainAhead(ctx context.Context, a catalog.Account) (again ti
 func (d *Directory) closeMoving(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	waiting := uint64(0)
 	if !plantedbugs.Planted(plantedbugs.OfferedOpen) {
-		err = setGates(ctx, d.stamp, a.Name, primaryGate(&a), 0, once)
+		err = record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), 0, record.Once)
 	}
 	if err == nil {
 		_, waiting, err = d.ends(ctx, a)
@@ -239,7 +230,7 @@ func (d *Directory) closeMoving(ctx context.Context, a catalog.Account) (again t
 	case d.late(a):
 		return d.giveUp(ctx, a, fmt.Sprintf("the last %d bytes were on their way to %s", waiting, a.Secondary))
 	}
-	return movePause, errors.Join(err, silent)
+	return record.MovePause, errors.Join(err, silent)
 }
 
 // claim offers the account in an epoch above a number, and above all that were seen here.
@@ -256,20 +247,20 @@ func (d *Directory) offer(ctx context.Context, a catalog.Account) (again time.Du
 	}
 	ends, waiting, err := d.ends(ctx, a)
 	if err != nil {
-		return movePause, err
+		return record.MovePause, err
 	}
 	if waiting > 0 { // A range was recovered with loss meanwhile, and begins again where it had been.
-		return movePause, nil
+		return record.MovePause, nil
 	}
 	taken, err := d.peer.Offer(ctx, Offer{Account: a, Ends: ends})
-	var passed *PassedError
+	var passed *record.PassedError
 	switch {
 	case errors.As(err, &passed):
 		return d.claim(ctx, a, passed.Seen.Number)
 	case err != nil:
-		return movePause, err
+		return record.MovePause, err
 	}
-	return movePause, d.follows(ctx, *taken)
+	return record.MovePause, d.follows(ctx, *taken)
 }
 
 // follows adopts the record of the other location, which has taken the account: by the offer, or by an unplanned failover
@@ -288,10 +279,10 @@ func (d *Directory) withdraw(ctx context.Context, a catalog.Account) (again time
 		taken, err = d.peer.Refuse(ctx, a)
 	}
 	if err != nil {
-		return movePause, err
+		return record.MovePause, err
 	}
 	if taken != nil {
-		return movePause, d.follows(ctx, *taken)
+		return record.MovePause, d.follows(ctx, *taken)
 	}
 	seen, err := catalog.SeenOp(claimed(&a))
 	if err != nil {
@@ -307,10 +298,10 @@ func claimed(a *catalog.Account) geo.Epoch {
 
 // reopen opens the gates of a move that ends without effect.
 func (d *Directory) reopen(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	if err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), 0, once); err != nil {
+	if err := record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), 0, record.Once); err != nil {
 		return 0, err
 	}
-	return 0, d.submit(ctx, finish{a})
+	return 0, d.stamp.Commit(ctx, record.Finish{Of: a})
 }
 
 // moveTo commits the next phase of a move. From the phase closing on the gate is closed, in the group of the record that
@@ -325,11 +316,11 @@ type moveTo struct {
 // Evaluate implements ranges.Command.
 func (c *moveTo) Evaluate(tx *ranges.Tx) error {
 	c.done = false
-	have, err := look(tx, c.of.Name)
+	have, err := record.Look(tx, c.of.Name)
 	if err != nil {
 		return err
 	}
-	a := have.account
+	a := have.Account
 	if a == nil || a.Operation == nil || a.GeoEpoch() != c.of.GeoEpoch() || *a.Operation != *c.of.Operation {
 		return nil
 	}
@@ -342,11 +333,11 @@ func (c *moveTo) Evaluate(tx *ranges.Tx) error {
 	if a.Closed() == ending && c.to.Phase != catalog.MoveOffered {
 		a.Turn++ // Closing closes, ending opens what was closed.
 	}
-	gate := primaryGate(a)
+	gate := record.PrimaryGate(a)
 	if gate.Open {
 		tx.SetGate(a.Name, gate)
 	}
-	if err := stageMoving(tx, tx.Timestamp(0), a, c.more...); err != nil {
+	if err := record.StageMoving(tx, tx.Timestamp(0), a, c.more...); err != nil {
 		return err
 	}
 	if !gate.Open {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 )
@@ -42,7 +43,7 @@ func parseOffer(b []byte, here, other geo.Location) (o Offer, err error) {
 
 // parseOffered parses the record of an account that the location other may offer here.
 func parseOffered(b []byte, here, other geo.Location) (*catalog.Account, error) {
-	return parseOf(b, here, other, func(a *catalog.Account) bool {
+	return record.ParseOf(b, here, other, func(a *catalog.Account) bool {
 		return a.Active && a.Redundancy.Geo() && a.Offered() && a.Operation.Move.Claim > a.Epoch
 	})
 }
@@ -69,7 +70,7 @@ func parseTaken(b []byte, here, other geo.Location) (t Taken, err error) {
 	if err := json.Unmarshal(b, &body); err != nil {
 		return t, fmt.Errorf("taken: %w", err)
 	}
-	a, err := parseOf(body.Account, here, other, func(a *catalog.Account) bool {
+	a, err := record.ParseOf(body.Account, here, other, func(a *catalog.Account) bool {
 		return a.Active && a.Redundancy.Geo() && a.Operation != nil && a.Operation.Kind == catalog.OperationTaken
 	})
 	if err != nil {

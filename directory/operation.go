@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -34,7 +35,7 @@ const operationWait = 2 * time.Second
 // errors of those that cannot go on now. again is after what time the first of the others may go on, 0 if there is
 // none. Only one call at a time is useful.
 func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error) {
-	version, err := d.version(ctx)
+	version, err := d.stamp.Version(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -178,67 +179,39 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 		if err := d.agreed(ctx, a); err != nil {
 			return 0, err
 		}
-		if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+		if err := d.stamp.End(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 			return 0, err
 		}
 	}
-	return 0, d.submit(ctx, finish{a})
+	return 0, d.stamp.Commit(ctx, record.Finish{Of: a})
 }
 
 // closeStreams has every range but the catalog leave the account's former epoch, and drop what its outbox
 // holds of it. The other location may not know yet. gone: the account has gone on since, and not all ranges have left the
 // epoch for this one: the other location must not delete its copy for this one.
 func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) (gone bool, err error) {
-	err = setGates(ctx, d.stamp, a.Name, primaryGate(&a), a.Operation.After, once)
-	var passed *PassedError
+	err = record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), a.Operation.After, record.Once)
+	var passed *record.PassedError
 	if errors.As(err, &passed) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return false, d.drop(ctx, a.Name)
+	return false, d.stamp.Drop(ctx, a.Name)
 }
 
 // agreed has the gates of every range but the catalog need nobody's word any more for writes of an account that has become
 // LRS: the other location knows, so it cannot become the primary.
 func (d *Directory) agreed(ctx context.Context, a catalog.Account) error {
 	a.Operation = nil
-	err := setGates(ctx, d.stamp, a.Name, primaryGate(&a), 0, once)
-	var passed *PassedError
+	err := record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), 0, record.Once)
+	var passed *record.PassedError
 	if errors.As(err, &passed) { // The account has gone on since.
 		return nil
 	}
 	return err
 }
-
-// finish ends the operation of an account, if it is still that one.
-type finish struct{ of catalog.Account }
-
-// Evaluate implements ranges.Command.
-func (c finish) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.of.Name)
-	if err != nil {
-		return err
-	}
-	a := have.account
-	if a == nil || a.Operation == nil || a.GeoEpoch() != c.of.GeoEpoch() || *a.Operation != *c.of.Operation {
-		return nil
-	}
-	at := tx.Timestamp(0)
-	if a.Bootstraps() || a.Operation.Rewinding {
-		// The clocks of other ranges were ahead by that at most, and this one is behind by that at most (R6).
-		a.Copied = geo.TimestampOf(at.Time().Add(2 * geo.ClockOffMax))
-	}
-	agrees := a.Agreed() != 0
-	if a.Operation = nil; agrees {
-		tx.SetGate(a.Name, primaryGate(a))
-	}
-	return stageAccount(tx, at, a)
-}
-
-// Reclaims implements ranges.Reclaimer: see alter.
-func (finish) Reclaims() {}
 
 // Announce implements Peer at the other location.
 func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
@@ -250,16 +223,16 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 			return err
 		}
 	}
-	if err := d.submit(ctx, announced{a}); err != nil {
+	if err := d.stamp.Commit(ctx, announced{a}); err != nil {
 		return err
 	}
 	var err error
 	if a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
-		err = d.wipeCopy(ctx, a.Name, secondaryGate(&a)) // Alone: a range with the gate of the epoch has no row then.
+		err = d.stamp.WipeCopy(ctx, a.Name, record.SecondaryGate(&a)) // Alone: a range with the gate of the epoch has no row then.
 	} else {
-		err = setGates(ctx, d.stamp, a.Name, secondaryGate(&a), 0, once)
+		err = record.SetGates(ctx, d.stamp, a.Name, record.SecondaryGate(&a), 0, record.Once)
 	}
-	var passed *PassedError
+	var passed *record.PassedError
 	if errors.As(err, &passed) {
 		return nil // The account has gone on since.
 	}
@@ -292,16 +265,16 @@ type announced struct{ want catalog.Account }
 
 // Evaluate implements ranges.Command.
 func (c announced) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.want.Name)
+	have, err := record.Look(tx, c.want.Name)
 	if err != nil {
 		return err
 	}
-	if err := have.replaceable(); err != nil {
+	if err := have.Replaceable(); err != nil {
 		return err
 	}
 	a := c.want
 	a.Operation = nil
-	switch old := have.account; {
+	switch old := have.Account; {
 	case old == nil || !old.Active:
 	case old.Primary != a.Primary:
 		return storageerr.AccountAlreadyExists
@@ -310,14 +283,14 @@ func (c announced) Evaluate(tx *ranges.Tx) error {
 	case old.GeoEpoch() == a.GeoEpoch() && old.Operation == nil:
 		return nil // A second call.
 	}
-	seen, err := catalog.SeenOp(later(have.seen, a.GeoEpoch()))
+	seen, err := catalog.SeenOp(record.Later(have.Seen, a.GeoEpoch()))
 	if err != nil {
 		return err
 	}
-	if err := stageAccount(tx, tx.Timestamp(0), &a, seen); err != nil {
+	if err := record.StageAccount(tx, tx.Timestamp(0), &a, seen); err != nil {
 		return err
 	}
-	if gate := secondaryGate(&a); tx.Gate(a.Name).Epoch.Compare(gate.Epoch) <= 0 {
+	if gate := record.SecondaryGate(&a); tx.Gate(a.Name).Epoch.Compare(gate.Epoch) <= 0 {
 		tx.SetGate(a.Name, gate)
 	}
 	return nil

@@ -109,7 +109,7 @@ func (d *Directory) partOf(ctx context.Context, a *catalog.Account) (why, err er
 func (d *Directory) CheckPromotion(ctx context.Context, name geo.Account, by Insisted) error {
 	cmd := d.newPromotion(name, by)
 	cmd.dry = true
-	err := d.submit(ctx, cmd)
+	err := d.stamp.Commit(ctx, cmd)
 	if err == nil && !by.AcceptPart {
 		err = d.checkPart(ctx, name)
 	}

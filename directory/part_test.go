@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -19,7 +20,7 @@ import (
 
 // recovered is a stamp whose table range was recovered with loss, once, as what is asked of copies shows it.
 type recovered struct {
-	directory.Stamp
+	record.Stamp
 	once bool
 	// silent: it does not say.
 	silent bool
@@ -75,8 +76,8 @@ func TestR20PartOfACopyIsRefused(t *testing.T) {
 	require.NoError(t, a.pair.south.CheckPromotion(t.Context(), a.name, directory.Insisted{}))
 	require.Empty(t, a.phase(t), "a check begins nothing")
 	var ended string
-	a.pair.south.OnMove(func(m directory.Moved) {
-		if m.Step == directory.MoveEnded {
+	a.pair.south.OnMove(func(m record.Moved) {
+		if m.Step == record.MoveEnded {
 			ended = m.Reason
 		}
 	})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -32,7 +33,7 @@ func TestR17OperationOfBeforeLeavesTheCopy(t *testing.T) {
 		before := catalog.Account{
 			Name: "acct", Redundancy: catalog.RAGRS, Epoch: 2, Primary: "north", Secondary: "south", Operation: &catalog.Operation{Kind: kind},
 		}
-		again, err := (&Directory{stamp: s, peer: unasked{}}).resume(t.Context(), before)
+		again, err := (&Directory{stamp: &record.Store{Stamp: s}, peer: unasked{}}).resume(t.Context(), before)
 		require.NoError(t, err)
 		require.Equal(t, bootstrapNext, again)
 		require.Equal(t, ships, s.Leader(last.ID).Machine.Gate("acct"))

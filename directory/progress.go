@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -197,7 +198,7 @@ func (d *Directory) flows(ctx context.Context, a catalog.Account) error {
 			if now, err := d.received(ctx, r.ID); err == nil && now > before[i] {
 				return nil
 			}
-			if d.wait(ctx, movePause) != nil {
+			if d.wait(ctx, record.MovePause) != nil {
 				return notReceived(a.Secondary, r)
 			}
 		}

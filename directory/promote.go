@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -73,11 +74,11 @@ func (d *Directory) newPromotion(name geo.Account, by Insisted) *beginPromotion 
 
 // beginPromotion begins a promotion; why is said with it.
 func (d *Directory) beginPromotion(ctx context.Context, cmd *beginPromotion, why string) (*catalog.Account, error) {
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	d.waits.set(&cmd.found, nil) // What one before has waited for.
-	d.moved(MoveBegun, &cmd.found, why)
+	d.moved(record.MoveBegun, &cmd.found, why)
 	return &cmd.found, nil
 }
 
@@ -97,11 +98,11 @@ type beginPromotion struct {
 
 // Evaluate implements ranges.Command.
 func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.name)
+	have, err := record.Look(tx, c.name)
 	if err != nil {
 		return err
 	}
-	a, gate := have.account, tx.Gate(c.name)
+	a, gate := have.Account, tx.Gate(c.name)
 	switch {
 	case a == nil || !a.Active:
 		return storageerr.AccountNotFound
@@ -109,14 +110,14 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s already", a.Name, a.Primary))
 	case a.Secondary != tx.Location():
 		return storageerr.InvalidInput.Saying(fmt.Sprintf("account %s is %s: there is no copy at %s", a.Name, a.Redundancy, tx.Location()))
-	case have.promotion != nil && c.by.WithoutWitness && have.promotion.Phase == catalog.PromotionClaiming:
+	case have.Promotion != nil && c.by.WithoutWitness && have.Promotion.Phase == catalog.PromotionClaiming:
 		at := tx.Timestamp(0)
 		c.found = *a
-		return c.stage(tx, at, overridden(*have.promotion, tx.Now().Add(c.within)))
-	case have.promotion != nil && (!c.by.WithoutWitness || have.promotion.Phase != catalog.PromotionWithdrawing):
-		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, have.promotion.Describe()))
+		return c.stage(tx, at, overridden(*have.Promotion, tx.Now().Add(c.within)))
+	case have.Promotion != nil && (!c.by.WithoutWitness || have.Promotion.Phase != catalog.PromotionWithdrawing):
+		return record.ErrOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, have.Promotion.Describe()))
 	case !a.Promotable():
-		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
+		return record.ErrOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case gate.Epoch != a.GeoEpoch() || gate.Role != change.RoleSecondary || !gate.Open:
 		return errUnwhole
 	}
@@ -128,10 +129,10 @@ func (c *beginPromotion) Evaluate(tx *ranges.Tx) error {
 		AcceptPart: c.by.AcceptPart,
 	}
 	switch {
-	case have.promotion != nil: // Its end waited for the witness, with a claim that may be registered.
-		p.Claim = have.promotion.Claim
+	case have.Promotion != nil: // Its end waited for the witness, with a claim that may be registered.
+		p.Claim = have.Promotion.Claim
 	case c.claims && !c.by.WithoutWitness:
-		p.Phase, p.Claim = catalog.PromotionClaiming, have.seen.Number+1
+		p.Phase, p.Claim = catalog.PromotionClaiming, have.Seen.Number+1
 	}
 	return c.stage(tx, at, p)
 }
@@ -161,7 +162,7 @@ func stagePromotion(tx *ranges.Tx, at geo.Timestamp, name geo.Account, p *catalo
 // Resume goes on. ok is false if none is under way that could be ended.
 func (d *Directory) EndPromotion(ctx context.Context, name geo.Account) (ok bool, err error) {
 	cmd := &promotionTo{name: name, to: catalog.PromotionThawing, why: "an operator ended it"}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return false, err // It may be evaluated yet.
 	}
 	return cmd.done, nil
@@ -257,7 +258,7 @@ func (d *Directory) promote(ctx context.Context, of promoting) (again time.Durat
 		if err := d.thaw(ctx, a.Name, p); err != nil {
 			return 0, err
 		}
-		d.moved(MoveEnded, a, p.Reason)
+		d.moved(record.MoveEnded, a, p.Reason)
 		if p.Claim != 0 {
 			return applyPause, nil
 		}
@@ -287,7 +288,7 @@ func (d *Directory) lateFor(of promoting) string {
 
 // thawFor has a promotion end without effect, for a reason.
 func (d *Directory) thawFor(ctx context.Context, of promoting, why string) (again time.Duration, err error) {
-	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionThawing, why: why})
+	return applyPause, d.stamp.Commit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionThawing, why: why})
 }
 
 // applyHere waits until what was here is applied: until the cursors rest, or, beside a primary that goes on writing, until
@@ -303,7 +304,7 @@ func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Dur
 	if !arrived(forks, of.promotion.Begun, d.clock.Now()) && !d.rests.rest(of, forks, d.clock.Mono(), d.promotions, d.heldBack(of.account)) {
 		return applyPause, nil
 	}
-	return applyPause, d.submit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})
+	return applyPause, d.stamp.Commit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})
 }
 
 // freezeAll freezes all ranges, and commits.
@@ -319,7 +320,7 @@ func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Dur
 		return d.thawFor(ctx, of, why)
 	}
 	cmd := &promoted{name: of.account.Name, of: *of.promotion, forks: forks}
-	switch err := d.submit(ctx, cmd); {
+	switch err := d.stamp.Commit(ctx, cmd); {
 	case err != nil:
 		return applyPause, err
 	case cmd.passed:
@@ -329,9 +330,9 @@ func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Dur
 	case cmd.taken == nil:
 		return applyPause, nil
 	}
-	d.moved(MoveTaken, cmd.taken, "")
+	d.moved(record.MoveTaken, cmd.taken, "")
 	_ = d.openTaken(ctx, *cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
-	return movePause, nil
+	return record.MovePause, nil
 }
 
 // promoted is the commit of a promotion (R19): from it on this location is the primary.
@@ -348,23 +349,23 @@ type promoted struct {
 // Evaluate implements ranges.Command.
 func (c *promoted) Evaluate(tx *ranges.Tx) error {
 	c.taken, c.passed, c.unwhole = nil, false, false
-	have, err := look(tx, c.name)
-	if err != nil || have.promotion == nil || *have.promotion != c.of {
+	have, err := record.Look(tx, c.name)
+	if err != nil || have.Promotion == nil || *have.Promotion != c.of {
 		return err // It has gone on, or it ends.
 	}
-	if c.passed = c.of.Claim != 0 && !c.of.Unwitnessed && have.seen.Number >= c.of.Claim; c.passed {
+	if c.passed = c.of.Claim != 0 && !c.of.Unwitnessed && have.Seen.Number >= c.of.Claim; c.passed {
 		return nil
 	}
 	frozen := change.Gate{Epoch: c.of.GeoEpoch(), Role: change.RoleSecondary, Turn: c.of.Turn}
-	if a := have.account; a == nil || !a.Active || a.GeoEpoch() != c.of.GeoEpoch() || tx.Gate(c.name) != frozen {
+	if a := have.Account; a == nil || !a.Active || a.GeoEpoch() != c.of.GeoEpoch() || tx.Gate(c.name) != frozen {
 		return kv.ErrBusy
 	}
-	if c.unwhole = !have.account.Promotable(); c.unwhole {
+	if c.unwhole = !have.Account.Promotable(); c.unwhole {
 		return nil
 	}
-	at, a := tx.Timestamp(0), *have.account
-	a.Primary, a.Secondary = tx.Location(), have.account.Primary
-	a.Epoch, a.Turn = have.seen.Number+1, 0
+	at, a := tx.Timestamp(0), *have.Account
+	a.Primary, a.Secondary = tx.Location(), have.Account.Primary
+	a.Epoch, a.Turn = have.Seen.Number+1, 0
 	a.FailOver(at, tx.Now())
 	a.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: at, Unplanned: true, Unclaimed: c.of.Unwitnessed}
 	seen, err := catalog.SeenOp(a.GeoEpoch())
@@ -382,9 +383,9 @@ func (c *promoted) Evaluate(tx *ranges.Tx) error {
 	if err := stagePromotion(tx, at, c.name, nil, rows...); err != nil {
 		return err
 	}
-	tx.SetGate(c.name, primaryGate(&a))
+	tx.SetGate(c.name, record.PrimaryGate(&a))
 	c.taken = &a
-	return stageAccount(tx, tx.Timestamp(0), &a)
+	return record.StageAccount(tx, tx.Timestamp(0), &a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.

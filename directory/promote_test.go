@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -419,7 +420,7 @@ func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
 	require.Equal(t, geo.Epoch{Number: 3, Location: "north"}, there.GeoEpoch())
 
 	requireCode(t, storageerr.ServerBusy, a.north.Adopt(t.Context(), directory.Taken{Account: taken, Opened: true, Forks: forks}))
-	var passed *directory.PassedError
+	var passed *record.PassedError
 	older := taken
 	older.Epoch, older.Primary, older.Secondary = 1, "south", "north"
 	require.NotErrorAs(t, a.north.Adopt(t.Context(), directory.Taken{Account: older, Opened: true}), &passed)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -21,8 +21,8 @@ func TestR20PromotionEndsWithItsEpoch(t *testing.T) {
 			t.Parallel()
 			a, p := newWitnessed(t)
 			var ended []string
-			a.pair.south.OnMove(func(m directory.Moved) {
-				if m.Step == directory.MoveEnded {
+			a.pair.south.OnMove(func(m record.Moved) {
+				if m.Step == record.MoveEnded {
 					ended = append(ended, m.Reason)
 				}
 			})

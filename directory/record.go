@@ -5,68 +5,16 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
-	"antipode/stamp/change"
-	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
 )
-
-// PassedError refuses a creation whose epoch is not above every epoch that was ever seen for the
-// name. The creation begins again above Seen.
-type PassedError struct{ Seen geo.Epoch }
-
-func (e *PassedError) Error() string {
-	return fmt.Sprintf("directory: epoch %s was already seen for the name", e.Seen)
-}
 
 // errReplaced ends an attempt at a creation whose record another one replaced, or an operator
 // freed.
 var errReplaced = errors.New("directory: the record of the creation is gone")
-
-// known is what a catalog knows of a name.
-type known struct {
-	// account is nil if there is no row.
-	account *catalog.Account
-	// seen is the highest epoch ever seen for the name here: of the row that is kept for that,
-	// and of the gate, which is as old.
-	seen geo.Epoch
-	// promotion is the unplanned failover of the account to this location that is under way, nil for none.
-	promotion *catalog.Promotion
-}
-
-func look(tx *ranges.Tx, name geo.Account) (k known, err error) {
-	if k.account, err = catalog.GetAccount(tx, name); errors.Is(err, storageerr.AccountNotFound) {
-		k.account, err = nil, nil
-	}
-	if err != nil {
-		return k, err
-	}
-	k.seen, err = catalog.SeenEpoch(tx, name)
-	if err != nil {
-		return k, err
-	}
-	k.seen = later(k.seen, tx.Gate(name).Epoch)
-	k.promotion, err = catalog.GetPromotion(tx, name)
-	return k, err
-}
-
-// replaceable returns nil if the record of an account of the other location may be replaced as that asks: while this
-// location is about to become the primary it may not (R20).
-func (k known) replaceable() error {
-	if k.promotion == nil {
-		return nil
-	}
-	return storageerr.ServerBusy.Saying(fmt.Sprintf("account %s: %s", k.account.Name, k.promotion.Describe()))
-}
-
-func later(a, b geo.Epoch) geo.Epoch {
-	if a.Compare(b) < 0 {
-		return b
-	}
-	return a
-}
 
 // reservationLife is how long a reservation keeps its name from creations here. Then the creation
 // that it was made for counts as abandoned. Taking the name over is safe at any time.
@@ -91,11 +39,11 @@ type begin struct {
 
 // Evaluate implements ranges.Command.
 func (c *begin) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.want.Name)
+	have, err := record.Look(tx, c.want.Name)
 	if err != nil {
 		return err
 	}
-	at, old := tx.Timestamp(0), have.account
+	at, old := tx.Timestamp(0), have.Account
 	c.stored = c.want
 	switch {
 	case old == nil:
@@ -115,9 +63,9 @@ func (c *begin) Evaluate(tx *ranges.Tx) error {
 			"account %s is being created at %s: antipodectl account reservations shows how far it is, and antipodectl account free %s gives the name up",
 			old.Name, old.Primary, old.Name))
 	}
-	c.stored.Epoch = max(have.seen.Number, c.above.Number) + 1
+	c.stored.Epoch = max(have.Seen.Number, c.above.Number) + 1
 	c.stored.Created = at
-	return stage(tx, &c.stored, at)
+	return record.Stage(tx, &c.stored, at)
 }
 
 // resume continues a creation that stopped half way. It keeps the stored keys except those that
@@ -128,7 +76,7 @@ func (c *begin) resume(tx *ranges.Tx, old *catalog.Account, at geo.Timestamp) er
 		c.stored = *old
 		return nil
 	}
-	return stage(tx, &c.stored, at)
+	return record.Stage(tx, &c.stored, at)
 }
 
 // reserve stores the record of a creation whose primary is the other location, and opens the gate
@@ -141,24 +89,24 @@ type reserve struct{ want catalog.Account }
 
 // Evaluate implements ranges.Command.
 func (c reserve) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.want.Name)
+	have, err := record.Look(tx, c.want.Name)
 	if err != nil {
 		return err
 	}
-	switch old := have.account; {
+	switch old := have.Account; {
 	case old != nil && old.SameCreation(&c.want):
 		return nil // A second call.
 	case old != nil && old.Active:
 		return storageerr.AccountAlreadyExists
-	case c.want.GeoEpoch().Compare(have.seen) <= 0:
-		return &PassedError{have.seen}
+	case c.want.GeoEpoch().Compare(have.Seen) <= 0:
+		return &record.PassedError{Seen: have.Seen}
 	}
 	a, at := c.want, tx.Timestamp(0)
 	a.Reserved = at
-	if err := stage(tx, &a, at); err != nil {
+	if err := record.Stage(tx, &a, at); err != nil {
 		return err
 	}
-	tx.SetGate(a.Name, secondaryGate(&a))
+	tx.SetGate(a.Name, record.SecondaryGate(&a))
 	return nil
 }
 
@@ -174,11 +122,11 @@ type activate struct {
 // Evaluate implements ranges.Command. It completes no creation but its own: a name that was
 // reserved for the other location meanwhile, or freed, stays so.
 func (c *activate) Evaluate(tx *ranges.Tx) error {
-	have, err := look(tx, c.creation.Name)
+	have, err := record.Look(tx, c.creation.Name)
 	if err != nil {
 		return err
 	}
-	switch a := have.account; {
+	switch a := have.Account; {
 	case a == nil || !a.SameCreation(&c.creation) && !a.Active:
 		return errReplaced
 	case a.Primary != c.creation.Primary:
@@ -192,41 +140,12 @@ func (c *activate) Evaluate(tx *ranges.Tx) error {
 	if c.stored.Active {
 		return nil
 	}
-	if have.seen.Compare(c.stored.GeoEpoch()) > 0 {
-		return &PassedError{have.seen}
+	if have.Seen.Compare(c.stored.GeoEpoch()) > 0 {
+		return &record.PassedError{Seen: have.Seen}
 	}
-	tx.SetGate(c.stored.Name, primaryGate(&c.stored))
+	tx.SetGate(c.stored.Name, record.PrimaryGate(&c.stored))
 	if c.stored.Active = true; !c.stored.Redundancy.Geo() {
 		c.stored.Operation = &catalog.Operation{Kind: catalog.OperationAnnounce}
 	}
-	return stageAccount(tx, tx.Timestamp(c.stored.Created), &c.stored)
-}
-
-// stage changes the record of an incomplete account, and keeps its epoch as the highest one that
-// was seen for the name (R8).
-func stage(tx *ranges.Tx, a *catalog.Account, at geo.Timestamp) error {
-	op, err := catalog.SeenOp(a.GeoEpoch())
-	if err != nil {
-		return err
-	}
-	return stageAccount(tx, at, a, op)
-}
-
-func stageAccount(tx *ranges.Tx, at geo.Timestamp, a *catalog.Account, more ...change.Op) error {
-	return stageBy(tx.Change, at, a, more)
-}
-
-// stageLocal changes the record of an account at this location alone.
-func stageLocal(tx *ranges.Tx, at geo.Timestamp, a *catalog.Account, more ...change.Op) error {
-	return stageBy(tx.Local, at, a, more)
-}
-
-func stageBy(stage func(keys.Partition, change.Record) error, at geo.Timestamp, a *catalog.Account, more []change.Op) error {
-	v, err := a.Encode()
-	if err != nil {
-		return err
-	}
-	p := catalog.AccountPartition(a.Name)
-	ops := append([]change.Op{{Value: v}}, more...)
-	return stage(p, change.Record{CommitTime: at, Partition: p.Append(nil), Ops: ops})
+	return record.StageAccount(tx, tx.Timestamp(c.stored.Created), &c.stored)
 }

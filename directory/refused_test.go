@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -92,7 +93,7 @@ func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
 			}
 			continue
 		}
-		var passed *directory.PassedError
+		var passed *record.PassedError
 		require.ErrorAs(t, err, &passed)
 		above, err := b.south.Higher(t.Context(), map[geo.Account]geo.Epoch{"acct": away.offer.Account.GeoEpoch()})
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -21,7 +22,7 @@ import (
 // changes there before. Each step may be repeated.
 func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range) error {
 	submit := func(body regainBody) (open bool, err error) {
-		cmd := &regain{rejoin{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}, body, false}
+		cmd := &regain{rejoin{SetGate: record.SetGate{Account: a.Name, Gate: record.SecondaryGate(&a)}}, body, false}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return false, fmt.Errorf("account %s: its containers in the %s range: %w", a.Name, r.Service, err)
 		}
@@ -31,14 +32,14 @@ func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range
 		return err
 	}
 	rows := keys.AppendAccount(nil, r.Service, a.Name)
-	err := d.eachPage(ctx, r, keysOfBody{From: rows, End: keys.PrefixEnd(rows), Generations: true}, func(seen [][]byte) error {
+	err := d.eachPage(ctx, r, record.Span{From: rows, End: keys.PrefixEnd(rows), Generations: true}, func(seen [][]byte) error {
 		alone, err := d.those(ctx, a.GeoEpoch(), seen, keys.ParseGeneration, func(of keys.Partition, found *catalog.Container) bool {
 			return of.Generation != (keys.Generation{}) && (found == nil || found.Generation().Before(of.Generation))
 		})
-		for ; err == nil && len(alone) > 0; alone = alone[min(len(alone), sweepWipes):] {
+		for ; err == nil && len(alone) > 0; alone = alone[min(len(alone), record.WipesMax):] {
 			body := regainBody{}
-			for _, p := range alone[:min(len(alone), sweepWipes)] {
-				body.Wipe = append(body.Wipe, containerPrefix(p))
+			for _, p := range alone[:min(len(alone), record.WipesMax)] {
+				body.Wipe = append(body.Wipe, record.ContainerPrefix(p))
 			}
 			_, err = submit(body)
 		}
@@ -55,9 +56,9 @@ func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range
 }
 
 // eachPage calls f with each page of the keys of a span in a range.
-func (d *Directory) eachPage(ctx context.Context, r route.Range, of keysOfBody, f func([][]byte) error) error {
+func (d *Directory) eachPage(ctx context.Context, r route.Range, of record.Span, f func([][]byte) error) error {
 	for of.From != nil {
-		page, err := d.keysOf(ctx, r, of)
+		page, err := d.stamp.Keys(ctx, r, of)
 		if err == nil {
 			err = f(page.Keys)
 		}
@@ -100,15 +101,15 @@ func (d *Directory) those(
 // sweptIn returns the generations that live, and that a range has closed, and has no rows of.
 func (d *Directory) sweptIn(ctx context.Context, a catalog.Account, r route.Range) (out []change.LostContainer, err error) {
 	closed := keys.ClosedGenerations(r.ID, r.Service, a.Name)
-	err = d.eachPage(ctx, r, keysOfBody{From: closed, End: keys.PrefixEnd(closed)}, func(list [][]byte) error {
+	err = d.eachPage(ctx, r, record.Span{From: closed, End: keys.PrefixEnd(closed)}, func(list [][]byte) error {
 		lives, err := d.those(ctx, a.GeoEpoch(), list, closedGeneration, func(of keys.Partition, found *catalog.Container) bool {
 			return found != nil && found.Deleted == 0 && found.Generation() == of.Generation
 		})
 		for i := 0; err == nil && i < len(lives); i++ {
-			var rows keysOfResult
+			var rows record.Page
 			p := lives[i]
-			prefix := containerPrefix(p)
-			rows, err = d.keysOf(ctx, r, keysOfBody{From: prefix, End: keys.PrefixEnd(prefix), Generations: true})
+			prefix := record.ContainerPrefix(p)
+			rows, err = d.stamp.Keys(ctx, r, record.Span{From: prefix, End: keys.PrefixEnd(prefix), Generations: true})
 			if err == nil && len(rows.Keys) == 0 {
 				out = append(out, change.LostContainer{Name: p.Container, Epoch: p.Generation.Epoch, Created: p.Generation.Created})
 			}
@@ -144,7 +145,7 @@ type regainBody struct {
 // Evaluate implements ranges.Command.
 func (c *regain) Evaluate(tx *ranges.Tx) error {
 	claim, err := c.closed(tx)
-	if c.open = err == nil && claim == nil && !c.diverged; c.open && c.found == c.gate.Epoch {
+	if c.open = err == nil && claim == nil && !c.diverged; c.open && c.Found == c.Gate.Epoch {
 		return c.opened(tx)
 	}
 	if claim == nil {
@@ -165,20 +166,20 @@ func (c *regain) Evaluate(tx *ranges.Tx) error {
 	if !plantedbugs.Planted(plantedbugs.SweptUnsent) {
 		claim.Swept = c.Swept
 	}
-	if err := stageClaim(tx, tx.Timestamp(0), c.account, *claim); err != nil {
+	if err := stageClaim(tx, tx.Timestamp(0), c.Account, *claim); err != nil {
 		return err
 	}
-	tx.SetGate(c.account, c.gate)
+	tx.SetGate(c.Account, c.Gate)
 	if plantedbugs.Planted(plantedbugs.GenerationsStayClosed) {
 		return nil
 	}
-	return tx.ReopenGenerations(ranges.Service(tx.Range()), c.account)
+	return tx.ReopenGenerations(ranges.Service(tx.Range()), c.Account)
 }
 
 // opened finds whether a gate that is open was opened by a regain. A node of a former version opens it by a rejoin, without
 // looking at the catalog: what came since may have been left out, so the copy has to be made again.
 func (c *regain) opened(tx *ranges.Tx) error {
-	claim, err := claimOf(tx, tx.Range(), c.account, c.gate.Epoch)
+	claim, err := claimOf(tx, tx.Range(), c.Account, c.Gate.Epoch)
 	c.diverged = err == nil && (claim == nil || !claim.Regained)
 	c.open = err == nil && !c.diverged
 	return err
@@ -193,7 +194,7 @@ func (c *regain) Kind() string { return kindRegain }
 // Encode implements ranges.Portable.
 func (c *regain) Encode() []byte {
 	body := c.regainBody
-	body.Set = c.setGate.Encode()
+	body.Set = c.SetGate.Encode()
 	b, _ := json.Marshal(body) // It has no value that JSON lacks.
 	return b
 }
@@ -201,7 +202,7 @@ func (c *regain) Encode() []byte {
 func parseRegain(b []byte) (*regain, error) {
 	var body regainBody
 	if err := json.Unmarshal(b, &body); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	c, err := parseRejoin(body.Set)
 	if err != nil {

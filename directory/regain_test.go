@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -50,7 +51,7 @@ func (r regained) follows(g change.Gate) {
 func (r regained) submit(body regainBody) (*regain, error) {
 	r.t.Helper()
 	gate := change.Gate{Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true}
-	sent := &regain{regainBody: body, rejoin: rejoin{setGate: setGate{account: "acct", gate: gate}}}
+	sent := &regain{regainBody: body, rejoin: rejoin{SetGate: record.SetGate{Account: "acct", Gate: gate}}}
 	there, err := parseRegain(sent.Encode())
 	require.NoError(r.t, err)
 	if err := r.Submit(r.t.Context(), geo.FirstRange(geo.Table), there); err != nil {
@@ -105,7 +106,7 @@ func TestR22RegainIsBounded(t *testing.T) {
 	q := p
 	q.Object = "p"
 	require.True(t, r.has(q))
-	c, err = r.submit(regainBody{Wipe: [][]byte{containerPrefix(p)}}) // One that is late.
+	c, err = r.submit(regainBody{Wipe: [][]byte{record.ContainerPrefix(p)}}) // One that is late.
 	require.NoError(t, err)
 	require.NoError(t, c.outcome())
 	require.True(t, c.open)
@@ -123,7 +124,7 @@ func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
 		now := change.Gate{Epoch: geo.Epoch{Number: number, Location: "south"}, Role: change.RoleSecondary}
 		stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct", Gate: now})
 		of := catalog.Account{Name: "acct", Redundancy: catalog.RAGRS, Epoch: 2, Primary: "south", Secondary: "north"}
-		err := (&Directory{stamp: r}).regain(t.Context(), of, route.Range{ID: geo.FirstRange(geo.Table), Service: geo.Table})
+		err := (&Directory{stamp: &record.Store{Stamp: r}}).regain(t.Context(), of, route.Range{ID: geo.FirstRange(geo.Table), Service: geo.Table})
 		require.ErrorIs(t, err, fails)
 		require.Equal(t, fails == nil, r.gate().Open)
 		require.True(t, r.has(lives))
@@ -138,7 +139,7 @@ func TestR22GateOpenedByAFormerVersionDiverges(t *testing.T) {
 		r := newRegained(t)
 		if claims {
 			r.follows(change.Gate{})
-			former := &rejoin{setGate: setGate{account: "acct", gate: change.Gate{
+			former := &rejoin{SetGate: record.SetGate{Account: "acct", Gate: change.Gate{
 				Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true,
 			}}}
 			stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), former)
@@ -162,11 +163,11 @@ func TestR22KeysOfComeInPages(t *testing.T) {
 	r := newRegained(t)
 	var want [][]byte
 	stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
-		for i := range generationsMax {
+		for i := range record.GenerationsMax {
 			p := keys.Partition{
 				Service: geo.Table, Account: "acct", Container: fmt.Sprintf("u%03d", i), Generation: keys.Generation{Epoch: 1, Created: 3}, Object: "p",
 			}
-			want = append(want, containerPrefix(p))
+			want = append(want, record.ContainerPrefix(p))
 			rec := change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil)}
 			for row := range 3 {
 				rec.Ops = append(rec.Ops, change.Op{Row: fmt.Append(nil, row), Value: []byte("v")})
@@ -177,25 +178,25 @@ func TestR22KeysOfComeInPages(t *testing.T) {
 		}
 		return nil
 	}))
-	list := func(of keysOfBody) (all [][]byte, pages int) {
+	list := func(of record.Span) (all [][]byte, pages int) {
 		for of.From != nil {
-			there, err := parseKeysOf((&keysOf{keysOfBody: of}).Encode())
+			there, err := record.ParseKeysOf((&record.KeysOf{Span: of}).Encode())
 			require.NoError(t, err)
 			stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), there)
-			here := &keysOf{}
+			here := &record.KeysOf{}
 			require.NoError(t, here.DecodeResult(there.EncodeResult()))
-			all, of.From, pages = append(all, here.out.Keys...), here.out.Next, pages+1
+			all, of.From, pages = append(all, here.Out.Keys...), here.Out.Next, pages+1
 		}
 		return all, pages
 	}
 	prefix := keys.AppendAccount(nil, geo.Table, "acct")
-	of := keysOfBody{From: prefix, End: keys.PrefixEnd(prefix), Generations: true}
+	of := record.Span{From: prefix, End: keys.PrefixEnd(prefix), Generations: true}
 	all, pages := list(of)
 	require.Equal(t, want, all[1:], "and the table t before")
 	require.Equal(t, 2, pages)
 	of.Generations = false
 	all, pages = list(of)
-	require.Len(t, all, 3*generationsMax+1)
+	require.Len(t, all, 3*record.GenerationsMax+1)
 	require.Equal(t, 2, pages)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/services/catalog"
@@ -146,7 +147,7 @@ func (p remotePeer) ask(ctx context.Context, method string, body []byte) (a *cat
 	}
 	switch {
 	case out.Seen != nil:
-		return nil, &PassedError{geo.Epoch(*out.Seen)}
+		return nil, &record.PassedError{Seen: geo.Epoch(*out.Seen)}
 	case out.Diverged:
 		return nil, ErrDiverged
 	case out.Rewinds:
@@ -242,7 +243,7 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 // peerAnswerOf returns the answer that says what a method returned; an error that is none of the
 // protocol's stays one.
 func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
-	var passed *PassedError
+	var passed *record.PassedError
 	if errors.As(err, &passed) {
 		seen := seenEpoch(passed.Seen)
 		return peerAnswer{Seen: &seen}, nil
@@ -273,31 +274,15 @@ func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
 
 // parseReserve parses an account that the location other may reserve here.
 func parseReserve(body []byte, here, other geo.Location) (*catalog.Account, error) {
-	return parseOf(body, here, other, func(a *catalog.Account) bool { return !a.Active })
+	return record.ParseOf(body, here, other, func(a *catalog.Account) bool { return !a.Active })
 }
 
 // parseAnnounced parses a complete account whose primary is the location other.
 func parseAnnounced(body []byte, here, other geo.Location) (*catalog.Account, error) {
-	return parseOf(body, here, other, func(a *catalog.Account) bool { return a.Active })
+	return record.ParseOf(body, here, other, func(a *catalog.Account) bool { return a.Active })
 }
 
 // parsePrepared parses an account of the location other whose copy here begins.
 func parsePrepared(body []byte, here, other geo.Location) (*catalog.Account, error) {
-	return parseOf(body, here, other, func(a *catalog.Account) bool { return a.Active && a.Bootstraps() })
-}
-
-func parseOf(body []byte, here, other geo.Location, fits func(*catalog.Account) bool) (*catalog.Account, error) {
-	a, err := catalog.ParseAccount(body)
-	if err != nil {
-		return nil, err
-	}
-	secondary := geo.Location("")
-	if a.Redundancy.Geo() {
-		secondary = here
-	}
-	known, err := catalog.ParseRedundancy(string(a.Redundancy))
-	if err != nil || known != a.Redundancy || !a.Name.Valid() || a.Epoch == 0 || a.Created == 0 || a.Primary != other || a.Secondary != secondary || !fits(a) {
-		return nil, fmt.Errorf("account %q of %s is not one that %s may name here", a.Name, a.Primary, other)
-	}
-	return a, nil
+	return record.ParseOf(body, here, other, func(a *catalog.Account) bool { return a.Active && a.Bootstraps() })
 }

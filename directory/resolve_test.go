@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/primary"
 	"antipode/services/catalog"
@@ -57,7 +58,7 @@ func TestIncompleteAccountIsNotFound(t *testing.T) {
 	d, other := directory.NewDirectory(s, "south"), &peer{away: true}
 	d.SetPeer(other)
 	_, err := d.Create(t.Context(), "acct", nil, nil)
-	require.True(t, directory.Passing(err), err)
+	require.True(t, record.Passing(err), err)
 	_, err = d.Account(t.Context(), "acct")
 	require.ErrorIs(t, err, storageerr.AccountNotFound)
 	a, found, _, err := d.Resolve(t.Context(), "acct", geo.Table, func(*catalog.Account) string {

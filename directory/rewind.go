@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -45,35 +46,35 @@ var errRewinds = errors.New("directory: the former primary has changes of the ac
 func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	op := a.Operation
 	if op.RewoundCatalog && !op.Joined {
-		if applied, err := d.rewoundIn(ctx, a, d.catalogRange()); !applied || err != nil {
-			return bootstrapWaits, err
+		if applied, err := d.rewoundIn(ctx, a, d.stamp.CatalogRange()); !applied || err != nil {
+			return record.ApplyWait, err
 		}
 	}
 	switch err := d.peer.Rejoin(ctx, a); {
 	case errors.Is(err, errCatalogLost):
-		return d.rewindRange(ctx, a, d.catalogRange())
+		return d.rewindRange(ctx, a, d.stamp.CatalogRange())
 	case errors.Is(err, ErrDiverged):
-		return 0, errors.Join(err, d.submit(ctx, divergedTaken{of: a}))
+		return 0, errors.Join(err, d.stamp.Commit(ctx, divergedTaken{of: a}))
 	case err != nil:
 		return 0, err
 	}
 	if !op.Joined {
-		return movePause, d.submit(ctx, rewindTaken{of: a, joined: true, catalog: op.RewoundCatalog})
+		return record.MovePause, d.stamp.Commit(ctx, rewindTaken{of: a, joined: true, catalog: op.RewoundCatalog})
 	}
 	in := d.stamp.Route().Data(a.Name)
 	if op.Rewound < len(in) {
 		return d.rewindRange(ctx, a, in[op.Rewound])
 	}
 	if applied, err := d.rewoundIn(ctx, a, in...); !applied || err != nil {
-		return bootstrapWaits, err
+		return record.ApplyWait, err
 	}
-	switch step, err := d.images.StepImage(ctx, d.catalogRange(), a.Name, a.GeoEpoch(), 0); {
+	switch step, err := d.images.StepImage(ctx, d.stamp.CatalogRange(), a.Name, a.GeoEpoch(), 0); {
 	case err != nil:
 		return 0, err
 	case step.Uncounted: // A node of a former version has numbered the last page.
-		return movePause, d.endRewound(ctx, a, d.catalogRange())
+		return record.MovePause, d.endRewound(ctx, a, d.stamp.CatalogRange())
 	case !step.Applied:
-		return bootstrapWaits, nil
+		return record.ApplyWait, nil
 	}
 	return 0, d.endTaken(ctx, a)
 }
@@ -102,7 +103,7 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	next := &LostRow{Change: []byte(a.Operation.RewoundTo), Row: a.Operation.RewoundRow}
 	if len(next.Change) > 0 {
 		if applied, err := d.rewoundIn(ctx, a, r); !applied || err != nil {
-			return bootstrapWaits, err
+			return record.ApplyWait, err
 		}
 	}
 	if plantedbugs.Planted(plantedbugs.RewoundUnsent) {
@@ -133,7 +134,7 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	}
 	failed := d.endRewound(ctx, a, r)
 	if last := a.Operation.Rewound+1 == len(d.stamp.Route().Data(a.Name)); failed == nil && last && next == nil && r.Service != geo.Catalog {
-		failed = d.endRewound(ctx, a, d.catalogRange())
+		failed = d.endRewound(ctx, a, d.stamp.CatalogRange())
 	}
 	if failed != nil {
 		return 0, errors.Join(err, failed)
@@ -147,23 +148,23 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	default:
 		done.rewound++
 	}
-	return movePause, errors.Join(err, d.submit(ctx, done))
+	return record.MovePause, errors.Join(err, d.stamp.Commit(ctx, done))
 }
 
 // endRewound commits that what is numbered of an account in a range is what the other location has to apply.
 func (d *Directory) endRewound(ctx context.Context, a catalog.Account, r route.Range) error {
-	return d.stamp.Submit(ctx, r.ID, &rewound{setGate{account: a.Name, gate: primaryGate(&a)}})
+	return d.stamp.Submit(ctx, r.ID, &rewound{record.SetGate{Account: a.Name, Gate: record.PrimaryGate(&a)}})
 }
 
 // rewound commits that rows of a range were numbered once more: the image of the epoch is complete with them.
-type rewound struct{ setGate }
+type rewound struct{ record.SetGate }
 
 // Evaluate implements ranges.Command.
 func (c *rewound) Evaluate(tx *ranges.Tx) error {
-	if tx.Gate(c.account) != c.gate {
+	if tx.Gate(c.Account) != c.Gate {
 		return kv.ErrBusy
 	}
-	tx.SetImage(c.account, change.Image{Epoch: c.gate.Epoch, Done: imageEnds(tx, c.account, c.gate.Epoch)})
+	tx.SetImage(c.Account, change.Image{Epoch: c.Gate.Epoch, Done: record.ImageEnds(tx, c.Account, c.Gate.Epoch)})
 	return nil
 }
 
@@ -174,12 +175,12 @@ const kindRewound = "directory.rewound"
 func (c *rewound) Kind() string { return kindRewound }
 
 func parseRewound(b []byte) (*rewound, error) {
-	c, err := parseSetGate(b)
+	c, err := record.ParseSetGate(b)
 	if err != nil {
 		return nil, err
 	}
-	if c.gate.Role != change.RolePrimary || !c.gate.Numbered || !c.gate.Open {
-		return nil, fmt.Errorf("%w: a copy is rewound with gate %+v", errCommand, c.gate)
+	if c.Gate.Role != change.RolePrimary || !c.Gate.Numbered || !c.Gate.Open {
+		return nil, fmt.Errorf("%w: a copy is rewound with gate %+v", record.ErrCommand, c.Gate)
 	}
 	return &rewound{*c}, nil
 }
@@ -196,14 +197,14 @@ type rewindTaken struct {
 
 // Evaluate implements ranges.Command.
 func (c rewindTaken) Evaluate(tx *ranges.Tx) error {
-	a, _, err := ofTaken(tx, c.of)
+	a, _, err := record.OfTaken(tx, c.of)
 	if a == nil || err != nil {
 		return err
 	}
 	op := *a.Operation
 	op.Rewinding, op.RewoundCatalog, op.Joined, op.Rewound, a.Operation = true, c.catalog, c.joined, c.rewound, &op
 	op.RewoundTo, op.RewoundRow = catalog.Key(c.to.Change), c.to.Row
-	return stageAccount(tx, tx.Timestamp(0), a)
+	return record.StageAccount(tx, tx.Timestamp(0), a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -218,11 +219,11 @@ func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
 	case err != nil:
 		return err
 	case have.GeoEpoch().Compare(a.GeoEpoch()) > 0:
-		return &PassedError{have.GeoEpoch()}
+		return &record.PassedError{Seen: have.GeoEpoch()}
 	case have.GeoEpoch() != a.GeoEpoch():
 		return kv.ErrBusy
 	}
-	if err := d.rejoin(ctx, a, d.catalogRange()); err != nil {
+	if err := d.rejoin(ctx, a, d.stamp.CatalogRange()); err != nil {
 		return err
 	}
 	if have.Operation == nil || !have.Operation.Rewinding {
@@ -247,7 +248,7 @@ func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
 
 // rejoin opens the gate of an account in a range that has diverged.
 func (d *Directory) rejoin(ctx context.Context, a catalog.Account, r route.Range) error {
-	cmd := &rejoin{setGate: setGate{account: a.Name, gate: secondaryGate(&a)}}
+	cmd := &rejoin{SetGate: record.SetGate{Account: a.Name, Gate: record.SecondaryGate(&a)}}
 	if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 		return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 	}
@@ -257,8 +258,8 @@ func (d *Directory) rejoin(ctx context.Context, a catalog.Account, r route.Range
 // outcome is the error that says what a range has found.
 func (c *rejoin) outcome() error {
 	switch {
-	case c.found.Compare(c.gate.Epoch) > 0:
-		return &PassedError{c.found}
+	case c.Found.Compare(c.Gate.Epoch) > 0:
+		return &record.PassedError{Seen: c.Found}
 	case c.diverged:
 		return ErrDiverged
 	}
@@ -267,7 +268,7 @@ func (c *rejoin) outcome() error {
 
 // rejoin opens the gate of a range that has diverged, once it has kept all of its lost changes.
 type rejoin struct {
-	setGate
+	record.SetGate
 	diverged bool
 }
 
@@ -275,23 +276,23 @@ type rejoin struct {
 func (c *rejoin) Evaluate(tx *ranges.Tx) error {
 	claim, err := c.closed(tx)
 	if claim != nil {
-		tx.SetGate(c.account, c.gate)
+		tx.SetGate(c.Account, c.Gate)
 	}
 	return err
 }
 
 // closed returns the claim of a range whose gate may be opened, and is closed; nil for another one.
 func (c *rejoin) closed(tx *ranges.Tx) (*change.LostClaim, error) {
-	have := tx.Gate(c.account)
-	c.found, c.diverged = have.Epoch, false
-	copied := have.Epoch == c.gate.Epoch && have.Role == change.RoleSecondary
+	have := tx.Gate(c.Account)
+	c.Found, c.diverged = have.Epoch, false
+	copied := have.Epoch == c.Gate.Epoch && have.Role == change.RoleSecondary
 	switch {
-	case have.Epoch.Compare(c.gate.Epoch) > 0 || copied && have.Open: // It may have been frozen, and thawed, since.
+	case have.Epoch.Compare(c.Gate.Epoch) > 0 || copied && have.Open: // It may have been frozen, and thawed, since.
 		return nil, nil
 	case copied && have.Turn%2 == 1:
 		return nil, kv.ErrBusy
 	}
-	claim, err := claimOf(tx, tx.Range(), c.account, c.gate.Epoch)
+	claim, err := claimOf(tx, tx.Range(), c.Account, c.Gate.Epoch)
 	if err != nil {
 		return nil, err
 	}
@@ -308,26 +309,26 @@ const kindRejoin = "directory.rejoin"
 func (c *rejoin) Kind() string { return kindRejoin }
 
 func parseRejoin(b []byte) (*rejoin, error) {
-	c, err := parseSetGate(b)
+	c, err := record.ParseSetGate(b)
 	if err != nil {
 		return nil, err
 	}
-	if c.gate.Role != change.RoleSecondary || !c.gate.Open || c.gate.Numbered {
-		return nil, fmt.Errorf("%w: a former primary with gate %+v", errCommand, c.gate)
+	if c.Gate.Role != change.RoleSecondary || !c.Gate.Open || c.Gate.Numbered {
+		return nil, fmt.Errorf("%w: a former primary with gate %+v", record.ErrCommand, c.Gate)
 	}
-	return &rejoin{setGate: *c}, nil
+	return &rejoin{SetGate: *c}, nil
 }
 
 // EncodeResult implements ranges.Portable: as that of follow.
 func (c *rejoin) EncodeResult() []byte {
-	return (&follow{setGate: c.setGate, diverged: c.diverged}).EncodeResult()
+	return (&follow{SetGate: c.SetGate, diverged: c.diverged}).EncodeResult()
 }
 
 // DecodeResult implements ranges.Portable.
 func (c *rejoin) DecodeResult(b []byte) error {
 	var f follow
 	err := f.DecodeResult(b)
-	c.found, c.diverged = f.found, f.diverged
+	c.Found, c.diverged = f.Found, f.diverged
 	return err
 }
 
@@ -339,7 +340,7 @@ func claimOf(get kv.Getter, r geo.RangeID, a geo.Account, by geo.Epoch) (*change
 
 // parseRejoined parses an account of the location other that is rewound here.
 func parseRejoined(body []byte, here, other geo.Location) (*catalog.Account, error) {
-	return parseOf(body, here, other, func(a *catalog.Account) bool {
+	return record.ParseOf(body, here, other, func(a *catalog.Account) bool {
 		return a.Active && a.Operation != nil && a.Operation.Kind == catalog.OperationTaken && a.Operation.Rewinding
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -45,11 +46,6 @@ const sweptMax = 512
 
 // errCatalogLost: the catalog of the former primary is to be rewound before it takes anything else.
 var errCatalogLost = errors.New("directory: the former primary has containers of the account that the present one does not have, or lacks some")
-
-func (d *Directory) catalogRange() route.Range {
-	r, _ := d.stamp.Route().Range(d.stamp.Route().Catalog())
-	return r
-}
 
 // lostPage returns the next page of rows of a range that the former primary of an account lacks, and where the next one
 // begins, nil for none.
@@ -110,7 +106,7 @@ func (d *Directory) sweptRows(ctx context.Context, r route.Range, prefixes [][]b
 	if bytes.Compare(from, prefixes[0]) < 0 {
 		from = prefixes[0]
 	}
-	page, err := d.keysOf(ctx, r, keysOfBody{From: from, End: keys.PrefixEnd(prefixes[0])})
+	page, err := d.stamp.Keys(ctx, r, record.Span{From: from, End: keys.PrefixEnd(prefixes[0])})
 	switch out.Keys, out.rowsOfSwept = page.Keys, true; {
 	case page.Next != nil:
 		out.Next = &LostRow{Change: page.Next}
@@ -156,7 +152,7 @@ func (d *Directory) catalogRejoins(ctx context.Context, a catalog.Account) (lost
 	case !a.Operation.RewoundCatalog:
 		return true, errCatalogLost
 	}
-	return true, d.submit(ctx, catalogRewound{of: a})
+	return true, d.stamp.Commit(ctx, catalogRewound{of: a})
 }
 
 // catalogRewound commits that the catalog has the containers of the present primary.

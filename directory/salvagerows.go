@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/replication/verify"
 	"antipode/services/blobs"
@@ -105,7 +106,7 @@ type salvagedRow struct {
 func (c *salvageRows) keep(tx *ranges.Tx) error {
 	there, err := verify.ParseSums(c.There)
 	if err != nil {
-		return errors.Join(errCommand, err)
+		return errors.Join(record.ErrCommand, err)
 	}
 	var list []salvagedRow
 	var unparsed error
@@ -170,14 +171,14 @@ func (c *salvageRows) Encode() []byte {
 func parseSalvageRows(b []byte) (*salvageRows, error) {
 	var c salvageRows
 	if err := json.Unmarshal(b, &c.salvageBody); err != nil {
-		return nil, errors.Join(errCommand, err)
+		return nil, errors.Join(record.ErrCommand, err)
 	}
 	if !c.Account.Valid() {
-		return nil, fmt.Errorf("%w: rows of account %q", errCommand, c.Account)
+		return nil, fmt.Errorf("%w: rows of account %q", record.ErrCommand, c.Account)
 	}
 	if c.End != nil {
 		if p, _, err := keys.ParseSpan(c.Start, c.End); err != nil || p.Account != c.Account {
-			return nil, fmt.Errorf("%w: rows of account %q from %x to %x", errCommand, c.Account, c.Start, c.End)
+			return nil, fmt.Errorf("%w: rows of account %q from %x to %x", record.ErrCommand, c.Account, c.Start, c.End)
 		}
 	}
 	return &c, nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -65,7 +66,7 @@ func claimOver(s ranges.State, name geo.Account, claim geo.Epoch) (bool, error) 
 	}
 	if a.Primary != claim.Location {
 		seen, err := catalog.SeenEpoch(s, name)
-		return later(seen, a.GeoEpoch()).Compare(claim) >= 0, err
+		return record.Later(seen, a.GeoEpoch()).Compare(claim) >= 0, err
 	}
 	taken := a.Operation != nil && a.Operation.Kind == catalog.OperationTaken
 	return !taken && a.GeoEpoch().Compare(claim) >= 0, nil

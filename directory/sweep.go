@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -38,7 +39,6 @@ import (
 // Bounds of a step. A wipe makes reads slower until it is flushed, so that there are few at a time.
 const (
 	sweepLooks = 256
-	sweepWipes = 16
 	// sweepRest is the pause between two steps of a round, and sweepEvery between two rounds.
 	sweepRest  = 200 * time.Millisecond
 	sweepEvery = 10 * time.Second
@@ -158,8 +158,8 @@ func (s *Sweeper) look(ctx context.Context, w *sweepWalk) (more bool, err error)
 		w.clean = 0
 		return false, err
 	}
-	if len(over) > sweepWipes {
-		w.next, over, more = containerPrefix(over[sweepWipes].p), over[:sweepWipes], true
+	if len(over) > record.WipesMax {
+		w.next, over, more = record.ContainerPrefix(over[record.WipesMax].p), over[:record.WipesMax], true
 	}
 	w.found = w.found || len(over) > 0
 	s.submit(r, over)
@@ -188,10 +188,6 @@ func (s *Sweeper) begin(ctx context.Context, w *sweepWalk) (skip bool, err error
 	return true, nil
 }
 
-func containerPrefix(p keys.Partition) []byte {
-	return keys.AppendContainer(nil, p.Service, p.Account, p.Container, p.Generation)
-}
-
 // generations returns the next generations that have rows in a range, and moves next behind them.
 func generations(snap kv.Snapshot, next *[]byte, id geo.RangeID) (out []keys.Partition, err error) {
 	defer func() { err = errors.Join(err, snap.Close()) }()
@@ -207,7 +203,7 @@ func generations(snap kv.Snapshot, next *[]byte, id geo.RangeID) (out []keys.Par
 		}
 		p.Object = ""
 		out = append(out, p)
-		*next = keys.PrefixEnd(containerPrefix(p))
+		*next = keys.PrefixEnd(record.ContainerPrefix(p))
 	}
 	return out, it.Close()
 }
@@ -280,7 +276,7 @@ func (c *sweep) Evaluate(tx *ranges.Tx) error {
 			tx.CloseGeneration(key)
 		}
 	}
-	prefix := containerPrefix(c.p)
+	prefix := record.ContainerPrefix(c.p)
 	if err := tx.Wipe(state.Span{Lower: prefix, Upper: keys.PrefixEnd(prefix)}); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services"
 	"antipode/services/catalog"
@@ -236,20 +237,20 @@ func TestSweepIsPaced(t *testing.T) {
 	t.Parallel()
 	s := newSwept(t, change.RolePrimary)
 	var all []keys.Partition
-	for i := range sweepLooks + 2*sweepWipes {
+	for i := range sweepLooks + 2*record.WipesMax {
 		all = append(all, s.create(fmt.Sprintf("t%04d", i)))
 	}
-	for _, p := range all[:sweepWipes+1] {
+	for _, p := range all[:record.WipesMax+1] {
 		s.drop(p.Container)
 	}
 	s.drop(all[len(all)-1].Container)
-	require.EqualValues(t, sweepWipes, s.step())
+	require.EqualValues(t, record.WipesMax, s.step())
 	require.EqualValues(t, 1, s.step())
-	require.False(t, s.has(all[sweepWipes]))
+	require.False(t, s.has(all[record.WipesMax]))
 	require.True(t, s.has(all[len(all)-1]))
 	require.EqualValues(t, 1, s.round())
 	for i, p := range all {
-		require.Equal(t, i > sweepWipes && i < len(all)-1, s.has(p))
+		require.Equal(t, i > record.WipesMax && i < len(all)-1, s.has(p))
 	}
 	require.Zero(t, s.round())
 	s.reads = 0

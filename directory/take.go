@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -45,11 +46,11 @@ func (d *Directory) Offer(ctx context.Context, o Offer) (*catalog.Account, error
 			return nil, err
 		}
 	}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	if cmd.done {
-		d.moved(MoveTaken, &cmd.taken, "")
+		d.moved(record.MoveTaken, &cmd.taken, "")
 	}
 	if op := cmd.taken.Operation; op != nil && op.Kind == catalog.OperationTaken { // Else a late call.
 		_ = d.openTaken(ctx, cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
@@ -67,22 +68,22 @@ type take struct {
 // Evaluate implements ranges.Command.
 func (c *take) Evaluate(tx *ranges.Tx) error {
 	c.done = false
-	have, err := look(tx, c.of.Account.Name)
+	have, err := record.Look(tx, c.of.Account.Name)
 	if err != nil {
 		return err
 	}
-	if err := have.replaceable(); err != nil {
+	if err := have.Replaceable(); err != nil {
 		return err
 	}
-	a, want := have.account, claimed(&c.of.Account)
+	a, want := have.Account, claimed(&c.of.Account)
 	switch {
 	case a == nil || !a.Active:
 		return storageerr.AccountNotFound
 	case a.GeoEpoch() == want:
 		c.taken = *a // A second call.
 		return nil
-	case have.seen.Compare(want) >= 0:
-		return &PassedError{have.seen}
+	case have.Seen.Compare(want) >= 0:
+		return &record.PassedError{Seen: have.Seen}
 	case a.GeoEpoch() != c.of.Account.GeoEpoch() || !c.of.Ends.of(tx.Range()).applied(tx, a.Name, a.GeoEpoch()):
 		return storageerr.ServerBusy.Saying(errBehind.Error())
 	}
@@ -96,15 +97,15 @@ func (c *take) Evaluate(tx *ranges.Tx) error {
 	if err != nil {
 		return err
 	}
-	tx.SetGate(a.Name, primaryGate(&c.taken))
+	tx.SetGate(a.Name, record.PrimaryGate(&c.taken))
 	c.done = true
-	return stageAccount(tx, at, &c.taken, seen)
+	return record.StageAccount(tx, at, &c.taken, seen)
 }
 
 // Refuse implements Peer at the secondary.
 func (d *Directory) Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
 	cmd := &refuse{of: a}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	return cmd.taken, nil
@@ -121,16 +122,16 @@ type refuse struct {
 // Evaluate implements ranges.Command.
 func (c *refuse) Evaluate(tx *ranges.Tx) error {
 	c.taken = nil
-	have, err := look(tx, c.of.Name)
+	have, err := record.Look(tx, c.of.Name)
 	if err != nil {
 		return err
 	}
 	want := claimed(&c.of)
-	if a := have.account; a != nil && a.Active && a.Primary == tx.Location() && a.GeoEpoch().Compare(c.of.GeoEpoch()) > 0 {
+	if a := have.Account; a != nil && a.Active && a.Primary == tx.Location() && a.GeoEpoch().Compare(c.of.GeoEpoch()) > 0 {
 		c.taken = a
 		return nil
 	}
-	if have.seen.Compare(want) >= 0 {
+	if have.Seen.Compare(want) >= 0 {
 		return nil
 	}
 	seen, err := catalog.SeenOp(want)
@@ -147,12 +148,12 @@ func (*refuse) Reclaims() {}
 // openTaken sets the gates of an account that this location has taken, in all ranges but the catalog.
 func (d *Directory) openTaken(ctx context.Context, a catalog.Account) error {
 	for _, r := range d.stamp.Route().Data(a.Name) {
-		cmd := &openTaken{setGate{account: a.Name, gate: primaryGate(&a), after: a.Operation.After}}
+		cmd := &openTaken{record.SetGate{Account: a.Name, Gate: record.PrimaryGate(&a), After: a.Operation.After}}
 		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 		}
-		if cmd.found.Compare(cmd.gate.Epoch) > 0 {
-			return &PassedError{cmd.found}
+		if cmd.Found.Compare(cmd.Gate.Epoch) > 0 {
+			return &record.PassedError{Seen: cmd.Found}
 		}
 	}
 	return nil
@@ -176,9 +177,9 @@ func (d *Directory) adopted(ctx context.Context, a catalog.Account) (again time.
 	case a.Operation.Rewinding:
 		return d.rewind(ctx, a)
 	}
-	var passed *PassedError
+	var passed *record.PassedError
 	if err = d.openTaken(ctx, a); errors.As(err, &passed) {
-		return movePause, nil // The account has gone on since.
+		return record.MovePause, nil // The account has gone on since.
 	}
 	t := Taken{Account: a, Opened: true, Catalog: true}
 	if err == nil && a.Operation.Unplanned {
@@ -189,11 +190,11 @@ func (d *Directory) adopted(ctx context.Context, a catalog.Account) (again time.
 	}
 	switch {
 	case errors.As(err, &passed):
-		return movePause, d.submit(ctx, raiseTaken{of: a, above: passed.Seen})
+		return record.MovePause, d.stamp.Commit(ctx, raiseTaken{of: a, above: passed.Seen})
 	case errors.Is(err, errRewinds):
-		return movePause, d.submit(ctx, rewindTaken{of: a})
+		return record.MovePause, d.stamp.Commit(ctx, rewindTaken{of: a})
 	case errors.Is(err, ErrDiverged):
-		return 0, errors.Join(err, d.submit(ctx, divergedTaken{a}))
+		return 0, errors.Join(err, d.stamp.Commit(ctx, divergedTaken{a}))
 	case err != nil:
 		return 0, err
 	}
@@ -203,20 +204,10 @@ func (d *Directory) adopted(ctx context.Context, a catalog.Account) (again time.
 // endTaken ends the operation of an account that this location has taken, and before that the streams of its own former
 // epochs: the location that it followed last had all of them, and Adopt with Opened may not have come from there.
 func (d *Directory) endTaken(ctx context.Context, a catalog.Account) error {
-	if err := d.end(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+	if err := d.stamp.End(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 		return err
 	}
-	return d.submit(ctx, finish{a})
-}
-
-// ofTaken returns the record of an account that this location has taken, nil if it has gone on since.
-func ofTaken(tx *ranges.Tx, of catalog.Account) (*catalog.Account, known, error) {
-	have, err := look(tx, of.Name)
-	a := have.account
-	if err != nil || a == nil || a.Operation == nil || a.GeoEpoch() != of.GeoEpoch() || *a.Operation != *of.Operation {
-		return nil, have, err
-	}
-	return a, have, nil
+	return d.stamp.Commit(ctx, record.Finish{Of: a})
 }
 
 // raiseTaken has an account that this location has taken without asking the former primary go on in an epoch above one that
@@ -228,15 +219,15 @@ type raiseTaken struct {
 
 // Evaluate implements ranges.Command.
 func (c raiseTaken) Evaluate(tx *ranges.Tx) error {
-	a, have, err := ofTaken(tx, c.of)
+	a, have, err := record.OfTaken(tx, c.of)
 	if a == nil || err != nil || !a.Operation.Unplanned || c.above.Compare(a.GeoEpoch()) <= 0 {
 		return err
 	}
 	at, op := tx.Timestamp(0), *a.Operation
 	op.After, a.Operation = at, &op
-	a.Epoch = max(have.seen.Number, c.above.Number) + 1
-	tx.SetGate(a.Name, primaryGate(a))
-	return stage(tx, a, at)
+	a.Epoch = max(have.Seen.Number, c.above.Number) + 1
+	tx.SetGate(a.Name, record.PrimaryGate(a))
+	return record.Stage(tx, a, at)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -247,13 +238,13 @@ type divergedTaken struct{ of catalog.Account }
 
 // Evaluate implements ranges.Command.
 func (c divergedTaken) Evaluate(tx *ranges.Tx) error {
-	a, _, err := ofTaken(tx, c.of)
+	a, _, err := record.OfTaken(tx, c.of)
 	if a == nil || err != nil {
 		return err
 	}
 	op := *a.Operation
 	op.Diverged, a.Operation = true, &op
-	return stageAccount(tx, tx.Timestamp(0), a)
+	return record.StageAccount(tx, tx.Timestamp(0), a)
 }
 
 // Reclaims implements ranges.Reclaimer: see alter.
@@ -263,16 +254,16 @@ func (divergedTaken) Reclaims() {}
 // the image of the epoch is complete before it begins. After an unplanned failover that holds where the former primary
 // opens its gate of the epoch: where it has exactly what the copy here had. Elsewhere the gate stays closed until the copy
 // is made again there, with an image of a later epoch.
-type openTaken struct{ setGate }
+type openTaken struct{ record.SetGate }
 
 // Evaluate implements ranges.Command.
 func (c *openTaken) Evaluate(tx *ranges.Tx) error {
-	if err := c.setGate.Evaluate(tx); err != nil || c.found.Compare(c.gate.Epoch) > 0 {
+	if err := c.SetGate.Evaluate(tx); err != nil || c.Found.Compare(c.Gate.Epoch) > 0 {
 		return err
 	}
-	image, err := tx.Image(c.account)
-	if err == nil && image.Epoch != c.gate.Epoch {
-		tx.SetImage(c.account, change.Image{Epoch: c.gate.Epoch, Done: make([]geo.Seq, geo.LaneCount)})
+	image, err := tx.Image(c.Account)
+	if err == nil && image.Epoch != c.Gate.Epoch {
+		tx.SetImage(c.Account, change.Image{Epoch: c.Gate.Epoch, Done: make([]geo.Seq, geo.LaneCount)})
 	}
 	return err
 }
@@ -284,12 +275,12 @@ const kindOpenTaken = "directory.openTaken"
 func (c *openTaken) Kind() string { return kindOpenTaken }
 
 func parseOpenTaken(b []byte) (*openTaken, error) {
-	c, err := parseSetGate(b)
+	c, err := record.ParseSetGate(b)
 	if err != nil {
 		return nil, err
 	}
-	if c.gate.Role != change.RolePrimary || !c.gate.Numbered {
-		return nil, fmt.Errorf("%w: an account is taken with gate %+v", errCommand, c.gate)
+	if c.Gate.Role != change.RolePrimary || !c.Gate.Numbered {
+		return nil, fmt.Errorf("%w: an account is taken with gate %+v", record.ErrCommand, c.Gate)
 	}
 	return &openTaken{*c}, nil
 }

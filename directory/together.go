@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/stamp/ranges"
@@ -107,7 +108,7 @@ func answer(ctx context.Context, asked []*request) {
 }
 
 // shared is a stamp that gets the commands of steps together.
-type shared struct{ Stamp }
+type shared struct{ record.Stamp }
 
 // Submit implements ranges.Submitter.
 func (s *shared) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {

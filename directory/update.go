@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -21,9 +22,6 @@ import (
 //	rebuild                  the bootstrap again, for a copy that is lost, forked or behind the outbox
 //
 // A change to LRS and a rebuild end a bootstrap that is under way; any other change waits for it.
-
-// errOperation is what another operation of an account is refused with while one is under way.
-var errOperation = storageerr.OperationInProgress
 
 // agreePause is the pause between two questions whether the secondary has a change.
 const agreePause = 20 * time.Millisecond
@@ -48,14 +46,14 @@ func (d *Directory) Rebuild(ctx context.Context, name geo.Account, rate *uint64)
 // SetRate changes how fast the bootstrap of an account may go that is under way. Errors as of Update.
 func (d *Directory) SetRate(ctx context.Context, name geo.Account, rate uint64) (a *catalog.Account, err error) {
 	cmd := &alter{name: name, keep: true, rate: &rate, other: d.other}
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err // It may be evaluated yet.
 	}
 	return &cmd.stored, nil
 }
 
 func (d *Directory) alter(ctx context.Context, cmd *alter) (a *catalog.Account, behind, err error) {
-	if err := d.submit(ctx, cmd); err != nil {
+	if err := d.stamp.Commit(ctx, cmd); err != nil {
 		return nil, nil, err
 	}
 	a = &cmd.stored
@@ -94,11 +92,11 @@ type alter struct {
 
 // Evaluate implements ranges.Command.
 func (c *alter) Evaluate(tx *ranges.Tx) error {
-	have, err := lookHere(tx, c.name)
+	have, err := record.LookHere(tx, c.name)
 	if err != nil {
 		return err
 	}
-	a := have.account
+	a := have.Account
 	c.stored = *a
 	to := c.to
 	if c.rebuild || c.keep {
@@ -112,7 +110,7 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 	case a.Redundancy == to && !c.rebuild:
 		return c.pace(tx) // A second call, or a new rate.
 	case a.Operation != nil && !c.rebuilds(a) && (!a.Bootstraps() || !c.rebuild && to.Geo()):
-		return errOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
+		return record.ErrOperation.Saying(fmt.Sprintf("account %s: an operation is under way: %s", a.Name, a.Operation.Describe()))
 	case gate.Role != change.RolePrimary || !gate.Open || gate.Epoch != a.GeoEpoch():
 		return storageerr.ServerBusy
 	}
@@ -127,26 +125,12 @@ func (c *alter) Evaluate(tx *ranges.Tx) error {
 	if kind != "" {
 		return c.leave(tx, have, kind)
 	}
-	return stageAccount(tx, tx.Timestamp(0), &c.stored)
+	return record.StageAccount(tx, tx.Timestamp(0), &c.stored)
 }
 
 // rebuilds reports whether the copy is made again at a former primary that has diverged: that ends the failover.
 func (c *alter) rebuilds(a *catalog.Account) bool {
 	return c.rebuild && (a.Operation.Diverged || a.Operation.Rewinding)
-}
-
-// lookHere is look for a complete account whose primary is this location. Else the error has what it is.
-func lookHere(tx *ranges.Tx, name geo.Account) (have known, err error) {
-	have, err = look(tx, name)
-	switch {
-	case err != nil:
-		return have, err
-	case have.account == nil || !have.account.Active:
-		return have, storageerr.AccountNotFound
-	case have.account.Primary != tx.Location():
-		return have, storageerr.InvalidInput.Saying(fmt.Sprintf("the primary of account %s is %s: its copy is changed there", name, have.account.Primary))
-	}
-	return have, nil
 }
 
 // Reclaims implements ranges.Reclaimer: a change to LRS, and a rebuild, begin with what frees room, and needs almost
@@ -172,7 +156,7 @@ func (c *alter) pace(tx *ranges.Tx) error {
 	op := *c.stored.Operation // The record that was looked up stays as it is.
 	op.Rate = *c.rate
 	c.stored.Operation = &op
-	return stageAccount(tx, tx.Timestamp(0), &c.stored)
+	return record.StageAccount(tx, tx.Timestamp(0), &c.stored)
 }
 
 // rateOf is the rate of a bootstrap that begins; was is the operation that it ends, nil for none.
@@ -196,21 +180,21 @@ func (c *alter) rateOf(was *catalog.Operation) uint64 {
 // Until the other location knows of the epoch it may become the primary, out of the copy that it has (R20), in an epoch
 // that is not above this one, and win. So what is written here meanwhile needs confirmed epochs, as in the last epoch that
 // both know of (change.Gate.Agreed, R21).
-func (c *alter) leave(tx *ranges.Tx, have known, kind catalog.OperationKind) error {
+func (c *alter) leave(tx *ranges.Tx, have record.Known, kind catalog.OperationKind) error {
 	at := tx.Timestamp(0)
-	c.stored.Epoch = have.seen.Number + 1
-	begun := &catalog.Operation{Kind: kind, After: at, Agreed: have.account.Agreed()}
-	if have.account.Ships() {
-		begun.Agreed = have.account.Epoch
+	c.stored.Epoch = have.Seen.Number + 1
+	begun := &catalog.Operation{Kind: kind, After: at, Agreed: have.Account.Agreed()}
+	if have.Account.Ships() {
+		begun.Agreed = have.Account.Epoch
 	}
 	if kind == catalog.OperationBootstrap {
 		begun.Partial, begun.Rate = c.stored.Partial(), c.rateOf(c.stored.Operation)
 	}
 	c.stored.Operation = begun
-	if err := stageAccount(tx, at, &c.stored); err != nil {
+	if err := record.StageAccount(tx, at, &c.stored); err != nil {
 		return err
 	}
-	tx.SetGate(c.name, primaryGate(&c.stored))
+	tx.SetGate(c.name, record.PrimaryGate(&c.stored))
 	op, err := catalog.SeenOp(c.stored.GeoEpoch()) // Not shipped: the gate has no numbers.
 	if err != nil {
 		return err

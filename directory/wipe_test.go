@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -33,7 +34,7 @@ func TestR19WipeCopy(t *testing.T) {
 	s := stamptest.New(t, "south", geo.Catalog, geo.Blob, geo.Queue, geo.Table)
 	d, table := NewDirectory(s, "north"), geo.FirstRange(geo.Table)
 	epoch := func(n geo.EpochNumber, l geo.Location) geo.Epoch { return geo.Epoch{Number: n, Location: l} }
-	passed := &PassedError{epoch(6, "north")}
+	passed := &record.PassedError{Seen: epoch(6, "north")}
 	closed := change.Gate{Epoch: epoch(5, "north")}
 	opened := change.Gate{Epoch: epoch(5, "north"), Role: change.RoleSecondary, Open: true}
 	gate := func(n geo.EpochNumber, l geo.Location, r change.Role, open bool) change.Gate {
@@ -59,17 +60,17 @@ func TestR19WipeCopy(t *testing.T) {
 		"it ends, late":              {opened, closed, change.Gate{}, nil},
 		"a later copy":               {gate(6, "north", change.RoleSecondary, true), opened, change.Gate{}, passed},
 		"a later epoch, closed":      {gate(6, "north", change.RoleNone, false), closed, change.Gate{}, passed},
-		"its primary is here":        {gate(4, "south", change.RolePrimary, true), opened, change.Gate{}, errHolder},
-		"its primary was here":       {gate(4, "south", change.RolePrimary, false), closed, change.Gate{}, errHolder},
+		"its primary is here":        {gate(4, "south", change.RolePrimary, true), opened, change.Gate{}, record.ErrHolder},
+		"its primary was here":       {gate(4, "south", change.RolePrimary, false), closed, change.Gate{}, record.ErrHolder},
 		"an epoch of this location": {
-			gate(4, "north", change.RoleSecondary, false), gate(5, "south", change.RoleNone, false), change.Gate{}, errHolder,
+			gate(4, "north", change.RoleSecondary, false), gate(5, "south", change.RoleNone, false), change.Gate{}, record.ErrHolder,
 		},
 	} {
 		stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: c.have})
 		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct"})
 		row := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
 		stamptest.Submit(t, s, table, stamptest.Change{Partition: copyRow, Record: row})
-		err := d.wipeCopy(t.Context(), "acct", c.gate)
+		err := d.stamp.WipeCopy(t.Context(), "acct", c.gate)
 		if c.err == nil {
 			require.NoError(t, err, name)
 		} else {
@@ -114,13 +115,13 @@ func TestR20WipedCopyHasNothingClosed(t *testing.T) {
 	}
 	next := change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}, Role: change.RoleSecondary, Open: true}
 	stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: geo.Epoch{Number: 4, Location: "south"}, Role: change.RolePrimary, Open: true}})
-	require.ErrorIs(t, d.wipeCopy(t.Context(), "acct", next), errHolder)
+	require.ErrorIs(t, d.stamp.WipeCopy(t.Context(), "acct", next), record.ErrHolder)
 	require.True(t, closed(copyRow))
 	require.ErrorIs(t, s.Submit(t.Context(), table, reopens{copyRow}), ranges.ErrWipeRefused)
 	require.True(t, closed(copyRow))
 
 	stamptest.Submit(t, s, table, stamptest.Gate{Account: "acct", Gate: change.Gate{Epoch: geo.Epoch{Number: 4, Location: "south"}, Role: change.RoleSecondary}})
-	require.NoError(t, d.wipeCopy(t.Context(), "acct", next))
+	require.NoError(t, d.stamp.WipeCopy(t.Context(), "acct", next))
 	require.False(t, closed(copyRow))
 	require.True(t, closed(other))
 }
@@ -143,7 +144,7 @@ func TestR8WipeKeepsTheRecord(t *testing.T) {
 	require.NoError(t, d.Announce(t.Context(), a))
 	made := catalog.ContainerPartition(geo.Blob, "acct", "c")
 	stamptest.Submit(t, s, catalogRange, stamptest.Change{Partition: made, Record: change.Record{Ops: []change.Op{{Value: []byte("v")}}}})
-	require.NoError(t, d.wipeCopy(t.Context(), "acct", change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}}))
+	require.NoError(t, d.stamp.WipeCopy(t.Context(), "acct", change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}}))
 	state := s.Leader(catalogRange).State()
 	_, ok, err := state.Get(made.Append(nil))
 	require.NoError(t, err)
@@ -159,18 +160,18 @@ func TestR8WipeKeepsTheRecord(t *testing.T) {
 // A wipe that another node's leader evaluates is the one that was sent, and the sender learns which gate was there.
 func TestWipeTravels(t *testing.T) {
 	t.Parallel()
-	sent := &wipe{account: "acct", gate: change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}, Role: change.RoleSecondary, Open: true}}
+	sent := &record.Wipe{Account: "acct", Gate: change.Gate{Epoch: geo.Epoch{Number: 5, Location: "north"}, Role: change.RoleSecondary, Open: true}}
 	decoded, err := Commands()[sent.Kind()](sent.Encode())
 	require.NoError(t, err)
-	there := decoded.(*wipe)
+	there := decoded.(*record.Wipe)
 	require.Equal(t, sent, there)
-	there.found = change.Gate{Epoch: geo.Epoch{Number: 6, Location: "north"}, Role: change.RoleSecondary, Open: true}
+	there.Found = change.Gate{Epoch: geo.Epoch{Number: 6, Location: "north"}, Role: change.RoleSecondary, Open: true}
 	require.NoError(t, sent.DecodeResult(there.EncodeResult()))
-	require.Equal(t, there.found, sent.found)
+	require.Equal(t, there.Found, sent.Found)
 	require.Error(t, sent.DecodeResult([]byte{9}))
-	for _, g := range []change.Gate{{}, {Epoch: sent.gate.Epoch, Numbered: true}, {Epoch: sent.gate.Epoch, Role: change.RolePrimary}} {
-		_, err := parseWipe((&setGate{account: "acct", gate: g}).Encode())
-		require.ErrorIs(t, err, errCommand)
+	for _, g := range []change.Gate{{}, {Epoch: sent.Gate.Epoch, Numbered: true}, {Epoch: sent.Gate.Epoch, Role: change.RolePrimary}} {
+		_, err := record.ParseWipe((&record.SetGate{Account: "acct", Gate: g}).Encode())
+		require.ErrorIs(t, err, record.ErrCommand)
 	}
 	var _ ranges.Reclaimer = sent // A copy is deleted while the disk is nearly full, too.
 }

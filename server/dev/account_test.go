@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -24,7 +25,7 @@ func TestEnsureAccountWaits(t *testing.T) {
 	require.NoError(t, stamp.Stop(2, true))
 	require.NoError(t, stamp.Stop(3, true))
 	_, err := c.locations[North].Directory.Create(t.Context(), "late", key64, key64)
-	require.True(t, directory.Passing(err), "%v", err)
+	require.True(t, record.Passing(err), "%v", err)
 	require.NotErrorIs(t, err, storageerr.AccountAlreadyExists)
 
 	made := make(chan error, 1)
@@ -80,7 +81,7 @@ func TestCreationResumes(t *testing.T) {
 		}
 		north.Directory.SetPeer(halfway{peer, cancel})
 		_, err := north.Directory.Create(ctx, name, key1, key2)
-		require.True(t, directory.Passing(err), "%v", err)
+		require.True(t, record.Passing(err), "%v", err)
 		north.Directory.SetPeer(peer)
 		_, err = north.Directory.Account(t.Context(), name)
 		require.ErrorIs(t, err, storageerr.AccountNotFound)
@@ -111,7 +112,7 @@ func TestCreationResumes(t *testing.T) {
 	require.ErrorContains(t, err, "account reserved exists and does not take the given key2;")
 	err = c.EnsureAccount(t.Context(), North, "reserved", key64, key64)
 	require.ErrorContains(t, err, "does not take the given key1;")
-	require.False(t, directory.Passing(err), "it ends a start")
+	require.False(t, record.Passing(err), "it ends a start")
 	require.NoError(t, c.EnsureAccount(t.Context(), North, "southacct", key64, key64), "its primary is in the south")
 	_, err = north.Directory.Create(t.Context(), "reserved", other, third)
 	require.ErrorIs(t, err, storageerr.AccountAlreadyExists)

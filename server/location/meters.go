@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/metrics"
 	"antipode/replication/bus/natsbus"
@@ -55,7 +55,7 @@ func NewMeters(reg prometheus.Registerer, locations ...geo.Location) (*Meters, e
 			LinkCut, LinkDelayed, LinkHealed) {
 			m.Events.Add(l, string(kind), 0)
 		}
-		for _, step := range directory.MoveSteps() {
+		for _, step := range record.MoveSteps() {
 			m.Events.Add(l, string(step), 0)
 		}
 		for _, reason := range []string{

@@ -9,6 +9,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/directory"
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp"
@@ -65,9 +66,9 @@ func (l *Location) SubmitAll(ctx context.Context, r geo.RangeID, cmds []ranges.C
 }
 
 // reportMove keeps an event of a step of a failover.
-func (l *Location) reportMove(m directory.Moved) {
+func (l *Location) reportMove(m record.Moved) {
 	why := fmt.Sprintf("%s to %s, epoch %s", m.Primary, m.Secondary, m.Epoch)
-	if m.Step == directory.MoveTaken || m.Step == directory.MoveFollowed {
+	if m.Step == record.MoveTaken || m.Step == record.MoveFollowed {
 		why = fmt.Sprintf("the primary is %s, the secondary %s, epoch %s", m.Primary, m.Secondary, m.Epoch)
 	}
 	if m.Reason != "" {
