@@ -1,9 +1,12 @@
 package directory
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
+
+	"antipode/services/catalog"
 
 	"github.com/stretchr/testify/require"
 )
@@ -41,4 +44,15 @@ func TestR19Silence(t *testing.T) {
 	s.set(2*time.Hour-time.Second, 2*time.Hour+time.Second, nil)
 	ok, _ = s.fresh(2*time.Hour + answerFresh)
 	require.False(t, ok, "an answer counts from its question")
+}
+
+// R22: that the catalog comes first reaches the present primary, and is an error for one of a former version.
+func TestR22CatalogFirstOverTheLink(t *testing.T) {
+	t.Parallel()
+	out, err := peerAnswerOf(nil, errCatalogLost)
+	require.NoError(t, err)
+	require.NotEmpty(t, out.Code)
+	body, err := json.Marshal(out)
+	require.NoError(t, err)
+	require.ErrorIs(t, NewRemotePeer(answers(body)).Rejoin(t.Context(), catalog.Account{Name: "acct"}), errCatalogLost)
 }

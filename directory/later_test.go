@@ -3,6 +3,8 @@ package directory
 import (
 	"testing"
 
+	"antipode/directory/record/recordtest"
+
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory/record"
@@ -26,7 +28,7 @@ func TestLaterOperationsWait(t *testing.T) {
 		`phase "of a later version"`:     {Kind: catalog.OperationMove, Move: catalog.Move{Phase: "of a later version", Until: 1 << 62}},
 	} {
 		a.Operation = &op
-		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error { return record.StageLocal(tx, tx.Timestamp(0), &a) }))
+		stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), recordtest.Does(func(tx *ranges.Tx) error { return record.StageLocal(tx, tx.Timestamp(0), &a) }))
 		_, err := d.Resume(t.Context())
 		require.ErrorIs(t, err, feature.ErrLater, what)
 		require.ErrorContains(t, err, what)
@@ -39,7 +41,7 @@ func TestLaterOperationsWait(t *testing.T) {
 	require.ErrorIs(t, err, feature.ErrLater)
 
 	a.Operation = nil
-	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), does(func(tx *ranges.Tx) error {
+	stamptest.Submit(t, s, geo.FirstRange(geo.Catalog), recordtest.Does(func(tx *ranges.Tx) error {
 		at := tx.Timestamp(0)
 		op, err := catalog.LocationMoveOp(&catalog.LocationMove{From: "north", To: "south", Phase: "of a later version", Round: 1})
 		if err != nil {

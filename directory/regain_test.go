@@ -1,9 +1,10 @@
 package directory
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
+
+	"antipode/directory/record/recordtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,30 +20,29 @@ import (
 )
 
 // regained is a former primary, of which the range of tables has kept its lost changes.
-type regained struct{ *swept }
+type regained struct {
+	*recordtest.Containers
+	t *testing.T
+}
 
 func newRegained(t *testing.T) regained {
-	r := regained{newSwept(t, change.RolePrimary)}
-	p := r.create("t")
-	r.drop("t")
-	stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
+	r := regained{recordtest.New(t, geo.Table), t}
+	r.Gates(change.Gate{Epoch: geo.Epoch{Number: 1, Location: "north"}, Role: change.RolePrimary, Open: true})
+	p := r.Create("t")
+	r.Drop("t")
+	stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), recordtest.Does(func(tx *ranges.Tx) error {
 		tx.CloseGeneration(keys.ClosedGeneration(tx.Range(), p.Service, p.Account, p.Container, p.Generation))
 		return nil
 	}))
 	return r
 }
 
-// does is a command made of one function.
-type does func(tx *ranges.Tx) error
-
-func (c does) Evaluate(tx *ranges.Tx) error { return c(tx) }
-
 // follows sets the gates of the present primary's epoch, and has the range claim that it has kept all.
 func (r regained) follows(g change.Gate) {
 	r.t.Helper()
 	g.Epoch, g.Role = geo.Epoch{Number: 2, Location: "south"}, change.RoleSecondary
-	r.gates(g)
-	stamptest.Submit(r.t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
+	r.Gates(g)
+	stamptest.Submit(r.t, r.Stamp, geo.FirstRange(geo.Table), recordtest.Does(func(tx *ranges.Tx) error {
 		return stageClaim(tx, tx.Timestamp(0), "acct", change.LostClaim{Number: 2, Location: "south"})
 	}))
 }
@@ -87,7 +87,7 @@ func TestR22RegainIsBounded(t *testing.T) {
 	require.ErrorIs(t, c.outcome(), ErrDiverged)
 	require.False(t, c.open)
 	require.False(t, r.gate().Open)
-	require.True(t, r.closed(p))
+	require.True(t, r.Closed(p))
 
 	c, err = r.submit(regainBody{})
 	require.NoError(t, err)
@@ -98,19 +98,19 @@ func TestR22RegainIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.outcome())
 	require.True(t, r.gate().Open)
-	require.False(t, r.closed(p))
+	require.False(t, r.Closed(p))
 	claim, err := catalog.LostClaim(r.Leader(geo.FirstRange(geo.Table)).State(), geo.Table, "acct", r.gate().Epoch)
 	require.NoError(t, err)
 	require.Equal(t, many[1:], claim.Swept)
 
 	q := p
 	q.Object = "p"
-	require.True(t, r.has(q))
+	require.True(t, r.Has(q))
 	c, err = r.submit(regainBody{Wipe: [][]byte{record.ContainerPrefix(p)}}) // One that is late.
 	require.NoError(t, err)
 	require.NoError(t, c.outcome())
 	require.True(t, c.open)
-	require.True(t, r.has(q), "nothing is deleted behind an open gate")
+	require.True(t, r.Has(q), "nothing is deleted behind an open gate")
 }
 
 // R22: a catalog that has gone on to another epoch says nothing of the generations that a rewind has to delete: a rebuild has
@@ -119,7 +119,7 @@ func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
 	t.Parallel()
 	for number, fails := range map[geo.EpochNumber]error{2: nil, 3: kv.ErrBusy} {
 		r := newRegained(t)
-		lives := r.create("lives")
+		lives := r.Create("lives")
 		r.follows(change.Gate{})
 		now := change.Gate{Epoch: geo.Epoch{Number: number, Location: "south"}, Role: change.RoleSecondary}
 		stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct", Gate: now})
@@ -127,7 +127,7 @@ func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
 		err := (&Directory{stamp: &record.Store{Stamp: r}}).regain(t.Context(), of, route.Range{ID: geo.FirstRange(geo.Table), Service: geo.Table})
 		require.ErrorIs(t, err, fails)
 		require.Equal(t, fails == nil, r.gate().Open)
-		require.True(t, r.has(lives))
+		require.True(t, r.Has(lives))
 	}
 }
 
@@ -145,7 +145,7 @@ func TestR22GateOpenedByAFormerVersionDiverges(t *testing.T) {
 			stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), former)
 			require.NoError(t, former.outcome())
 		} else {
-			r.gates(change.Gate{Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true})
+			r.Gates(change.Gate{Epoch: geo.Epoch{Number: 2, Location: "south"}, Role: change.RoleSecondary, Open: true})
 		}
 		require.True(t, r.gate().Open)
 		for _, body := range []regainBody{{}, {Open: true}} {
@@ -155,58 +155,4 @@ func TestR22GateOpenedByAFormerVersionDiverges(t *testing.T) {
 			require.ErrorIs(t, c.outcome(), ErrDiverged, "claims: %t", claims)
 		}
 	}
-}
-
-// R22: the keys of a span come in pages, and so do the generations of which it has rows, each once.
-func TestR22KeysOfComeInPages(t *testing.T) {
-	t.Parallel()
-	r := newRegained(t)
-	var want [][]byte
-	stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), does(func(tx *ranges.Tx) error {
-		for i := range record.GenerationsMax {
-			p := keys.Partition{
-				Service: geo.Table, Account: "acct", Container: fmt.Sprintf("u%03d", i), Generation: keys.Generation{Epoch: 1, Created: 3}, Object: "p",
-			}
-			want = append(want, record.ContainerPrefix(p))
-			rec := change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil)}
-			for row := range 3 {
-				rec.Ops = append(rec.Ops, change.Op{Row: fmt.Append(nil, row), Value: []byte("v")})
-			}
-			if err := tx.Local(p, rec); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	list := func(of record.Span) (all [][]byte, pages int) {
-		for of.From != nil {
-			there, err := record.ParseKeysOf((&record.KeysOf{Span: of}).Encode())
-			require.NoError(t, err)
-			stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Table), there)
-			here := &record.KeysOf{}
-			require.NoError(t, here.DecodeResult(there.EncodeResult()))
-			all, of.From, pages = append(all, here.Out.Keys...), here.Out.Next, pages+1
-		}
-		return all, pages
-	}
-	prefix := keys.AppendAccount(nil, geo.Table, "acct")
-	of := record.Span{From: prefix, End: keys.PrefixEnd(prefix), Generations: true}
-	all, pages := list(of)
-	require.Equal(t, want, all[1:], "and the table t before")
-	require.Equal(t, 2, pages)
-	of.Generations = false
-	all, pages = list(of)
-	require.Len(t, all, 3*record.GenerationsMax+1)
-	require.Equal(t, 2, pages)
-}
-
-// R22: that the catalog comes first reaches the present primary, and is an error for one of a former version.
-func TestR22CatalogFirstOverTheLink(t *testing.T) {
-	t.Parallel()
-	out, err := peerAnswerOf(nil, errCatalogLost)
-	require.NoError(t, err)
-	require.NotEmpty(t, out.Code)
-	body, err := json.Marshal(out)
-	require.NoError(t, err)
-	require.ErrorIs(t, NewRemotePeer(answers(body)).Rejoin(t.Context(), catalog.Account{Name: "acct"}), errCatalogLost)
 }

@@ -22,8 +22,10 @@ const (
 	methodRefuse   = "directory.Refuse"
 	methodAdopt    = "directory.Adopt"
 	methodRejoin   = "directory.Rejoin"
-	methodLostRows = "directory.LostRows"
 )
+
+// methodLostRows is on the wire, too.
+const methodLostRows = "directory.LostRows"
 
 // peerAnswer is the outcome of a call. Errors of the call itself are apart.
 type peerAnswer struct {
