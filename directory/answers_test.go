@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"antipode/services/catalog"
-
 	"github.com/stretchr/testify/require"
+
+	"antipode/failover/rejoin"
+	"antipode/services/catalog"
 )
 
 // R19: for how long the other location has not answered. Questions may be under way at once, and a process that begins to
@@ -49,10 +50,10 @@ func TestR19Silence(t *testing.T) {
 // R22: that the catalog comes first reaches the present primary, and is an error for one of a former version.
 func TestR22CatalogFirstOverTheLink(t *testing.T) {
 	t.Parallel()
-	out, err := peerAnswerOf(nil, errCatalogLost)
+	out, err := peerAnswerOf(nil, rejoin.ErrCatalogLost)
 	require.NoError(t, err)
 	require.NotEmpty(t, out.Code)
 	body, err := json.Marshal(out)
 	require.NoError(t, err)
-	require.ErrorIs(t, NewRemotePeer(answers(body)).Rejoin(t.Context(), catalog.Account{Name: "acct"}), errCatalogLost)
+	require.ErrorIs(t, NewRemotePeer(answers(body)).Rejoin(t.Context(), catalog.Account{Name: "acct"}), rejoin.ErrCatalogLost)
 }

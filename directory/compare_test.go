@@ -32,7 +32,7 @@ func (b *both) setBack(t *testing.T, l geo.Location, name geo.Account, former ch
 func (b *both) compare(t *testing.T, d *directory.Directory, l geo.Location) {
 	t.Helper()
 	for range 2 {
-		require.NoError(t, d.Compare(t.Context(), b.stamps[l].Leader(table)))
+		require.NoError(t, d.Rejoiner().Compare(t.Context(), b.stamps[l].Leader(table)))
 		require.False(t, b.stamps[l].Leader(table).Machine.Uncompared())
 	}
 }
@@ -238,7 +238,7 @@ func TestR7ComparisonWaitsForItsRange(t *testing.T) {
 	b.setBack(t, "north", "acct", change.Gate{Role: change.RolePrimary})
 	waits := directory.NewDirectory(alone{b.stamps["north"], table}, "south")
 	for range 2 {
-		require.ErrorIs(t, waits.Compare(t.Context(), b.stamps["north"].Leader(table)), kv.ErrBusy)
+		require.ErrorIs(t, waits.Rejoiner().Compare(t.Context(), b.stamps["north"].Leader(table)), kv.ErrBusy)
 	}
 	a, err := b.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
@@ -373,7 +373,7 @@ func TestR13CopiesBeginAgainBeforeTheRangePromisesATime(t *testing.T) {
 			}
 		}
 	}}, "south")
-	require.NoError(t, d.Compare(t.Context(), b.stamps["north"].Leader(table)))
+	require.NoError(t, d.Rejoiner().Compare(t.Context(), b.stamps["north"].Leader(table)))
 	for _, name := range names {
 		a, err := b.north.Account(t.Context(), name)
 		require.NoError(t, err)

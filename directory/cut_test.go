@@ -10,6 +10,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/services/catalog"
@@ -67,7 +68,7 @@ func (l linked) Refuse(ctx context.Context, of catalog.Account) (a *catalog.Acco
 	return a, err
 }
 
-func (l linked) Adopt(ctx context.Context, t directory.Taken) error {
+func (l linked) Adopt(ctx context.Context, t rejoin.Taken) error {
 	return l.call(func() error { return l.far.Adopt(ctx, t) })
 }
 
@@ -75,7 +76,7 @@ func (l linked) Rejoin(ctx context.Context, a catalog.Account) error {
 	return l.call(func() error { return l.far.Rejoin(ctx, a) })
 }
 
-func (l linked) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from directory.LostRow) (out directory.LostRows, err error) {
+func (l linked) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from rejoin.LostRow) (out rejoin.LostRows, err error) {
 	err = l.call(func() (err error) { out, err = l.far.LostRows(ctx, a, r, from); return err })
 	return out, err
 }

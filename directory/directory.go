@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/verify"
@@ -17,6 +18,8 @@ import (
 
 // Peer is the directory of the other location, reached over the link.
 type Peer interface {
+	rejoin.Peer
+
 	// Reserve commits the record of a creation, and its gates, at the peer, which becomes the
 	// secondary of the account. A second call for the same creation succeeds, too. Errors:
 	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
@@ -37,12 +40,6 @@ type Peer interface {
 	// Refuse has the peer refuse an offer for ever, however late it comes. If it has taken the account, Refuse returns the
 	// record there.
 	Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error)
-	// Adopt has the peer agree that the primary of an account is here, which was the primary's own: see Directory.Adopt.
-	Adopt(ctx context.Context, t Taken) error
-	// Rejoin has the peer open the gates of an account again that it was the primary of: see Directory.Rejoin.
-	Rejoin(ctx context.Context, a catalog.Account) error
-	// LostRows returns a page of the rows of a range that lost changes of the account have changed at the peer.
-	LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from LostRow) (LostRows, error)
 }
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
@@ -54,6 +51,7 @@ type Directory struct {
 	// farRows are the rows of the other location: nil where nothing is kept of a copy that is deleted.
 	farRows    verify.Peer
 	salvages   salvages
+	rejoin     *rejoin.Rejoiner
 	registered registrations
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
@@ -90,17 +88,41 @@ type Directory struct {
 
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s record.Stamp, other geo.Location) *Directory {
-	return &Directory{
+	d := &Directory{
 		stamp: &record.Store{Stamp: &shared{s}}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
 		onMove: func(record.Moved) {}, promotions: promotionTimes(), heldBack: func(*catalog.Account) bool { return false },
 	}
+	d.rejoin = rejoin.New(rejoin.Options{Stamp: d.stamp, Other: other, Accounts: d, Moved: d.moved, Claim: d.claimTaken})
+	return d
 }
 
 // SetPeer sets the directory of the other location.
-func (d *Directory) SetPeer(p Peer) { d.peer = p }
+func (d *Directory) SetPeer(p Peer) {
+	d.peer = p
+	d.rejoin.SetPeer(p)
+}
 
 // SetImages sets what makes images. It is needed where accounts are bootstrapped.
-func (d *Directory) SetImages(i Images) { d.images = i }
+func (d *Directory) SetImages(i Images) {
+	d.images = i
+	d.rejoin.SetImages(i)
+}
+
+// Rejoiner is what has former primaries of accounts rejoin at this location.
+func (d *Directory) Rejoiner() *rejoin.Rejoiner { return d.rejoin }
+
+// Adopt implements Peer at the former primary of an account: see rejoin.Rejoiner.Adopt.
+func (d *Directory) Adopt(ctx context.Context, t rejoin.Taken) error { return d.rejoin.Adopt(ctx, t) }
+
+// Rejoin implements Peer at the former primary of an account: see rejoin.Rejoiner.Rejoin.
+func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
+	return d.rejoin.Rejoin(ctx, a)
+}
+
+// LostRows implements Peer at the former primary of an account: see rejoin.Rejoiner.LostRows.
+func (d *Directory) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from rejoin.LostRow) (rejoin.LostRows, error) {
+	return d.rejoin.LostRows(ctx, a, r, from)
+}
 
 // SetClaims sets the witness of both locations (R21). Without it a promotion claims nothing.
 func (d *Directory) SetClaims(c Claims) { d.claims = c }
@@ -117,7 +139,10 @@ func (d *Directory) SetReceived(f func(context.Context, geo.RangeID) (geo.Timest
 
 // SetPace sets the clock that paces bootstraps, in place of the system's, and the rate of those that are begun without
 // one, 0 for no bound.
-func (d *Directory) SetPace(c clock.Clock, rate uint64) { d.clock, d.rate = c, rate }
+func (d *Directory) SetPace(c clock.Clock, rate uint64) {
+	d.clock, d.rate = c, rate
+	d.rejoin.SetRate(rate)
+}
 
 // SetTime sets how calls let time pass, in place of clock.Wait and context.WithTimeout.
 func (d *Directory) SetTime(
@@ -195,12 +220,12 @@ func (d *Directory) Containers() *catalog.Containers { return &d.containers }
 
 // Accounts lists the complete accounts of this location by name. They are shared and must not be changed.
 func (d *Directory) Accounts(ctx context.Context) ([]*catalog.Account, error) {
-	return d.list(ctx, func(a *catalog.Account) bool { return a.Active })
+	return d.List(ctx, func(a *catalog.Account) bool { return a.Active })
 }
 
-// list lists the accounts of the catalog that keep returns true for. Only the snapshot is taken
+// List lists the accounts of the catalog that keep returns true for. Only the snapshot is taken
 // under the lease (R5); the walk may take until ctx ends.
-func (d *Directory) list(ctx context.Context, keep func(*catalog.Account) bool) (out []*catalog.Account, err error) {
+func (d *Directory) List(ctx context.Context, keep func(*catalog.Account) bool) (out []*catalog.Account, err error) {
 	err = d.each(ctx, func(kv.Snapshot) error { return nil }, func(i *indexed) {
 		if keep(i.account) {
 			out = append(out, i.account)

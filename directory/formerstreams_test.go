@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
 )
@@ -30,7 +31,7 @@ func TestR19OwnFormerStreamsEnd(t *testing.T) {
 		}
 		return n
 	}
-	require.NoError(t, a.north.Adopt(t.Context(), directory.Taken{Account: *a.at(t), Forks: a.forks(t)}))
+	require.NoError(t, a.north.Adopt(t.Context(), rejoin.Taken{Account: *a.at(t), Forks: a.forks(t)}))
 	a.follows(t)
 	require.Positive(t, former())
 

@@ -15,7 +15,7 @@ import (
 // Incomplete lists the records of this location by name that are no accounts: creations that have
 // not ended, and reservations for those of the other location.
 func (d *Directory) Incomplete(ctx context.Context) ([]*catalog.Account, error) {
-	return d.list(ctx, func(a *catalog.Account) bool { return !a.Active })
+	return d.List(ctx, func(a *catalog.Account) bool { return !a.Active })
 }
 
 // Free gives up the incomplete record of a name at this location, and returns it; nil if there is

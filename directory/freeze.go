@@ -229,24 +229,6 @@ func (c *thawed) Evaluate(tx *ranges.Tx) error {
 // Reclaims implements ranges.Reclaimer: see alter.
 func (*thawed) Reclaims() {}
 
-// forks reads the fork records of an account, by source range.
-func (d *Directory) forks(ctx context.Context, name geo.Account) (out []catalog.Fork, err error) {
-	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
-		out = nil
-		for _, r := range d.stamp.Route().Everywhere(name) {
-			f, err := catalog.GetFork(s, name, r.ID)
-			if err != nil {
-				return err
-			}
-			if f != nil {
-				out = append(out, *f)
-			}
-		}
-		return nil
-	})
-	return out, err
-}
-
 // Losses returns where the copy of an account ends in the streams of its former primary, if this location has become the
 // primary by an unplanned failover, else where the copy here would end now.
 func (d *Directory) Losses(ctx context.Context, name geo.Account) ([]catalog.Fork, error) {
@@ -256,7 +238,7 @@ func (d *Directory) Losses(ctx context.Context, name geo.Account) ([]catalog.For
 		case err != nil:
 			return nil, err
 		case a.Primary == d.stamp.Location():
-			return d.forks(ctx, name)
+			return d.rejoin.Forks(ctx, name)
 		}
 		now, err := d.frozen(ctx, name, a.GeoEpoch(), 0)
 		if !errors.Is(err, errUnwhole) {

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/stamp/ranges"
 )
 
@@ -27,20 +28,6 @@ func Commands() ranges.Commands {
 		kindSalvageRows:          func(body []byte) (ranges.Portable, error) { return parseSalvageRows(body) },
 		kindProbe:                func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
-	maps.Copy(all, rejoinCommands())
+	maps.Copy(all, rejoin.Commands())
 	return all
-}
-
-// rejoinCommands are the commands of this package that nodes submit to each other.
-func rejoinCommands() ranges.Commands {
-	return ranges.Commands{
-		kindAgain:     func(body []byte) (ranges.Portable, error) { return parseAgain(body) },
-		kindOpenTaken: func(body []byte) (ranges.Portable, error) { return parseOpenTaken(body) },
-		kindKeepLost:  func(body []byte) (ranges.Portable, error) { return parseKeepLost(body) },
-		kindRewound:   func(body []byte) (ranges.Portable, error) { return parseRewound(body) },
-		kindLostRows:  func(body []byte) (ranges.Portable, error) { return parseLostRowsAt(body) },
-		kindRejoin:    func(body []byte) (ranges.Portable, error) { return parseRejoin(body) },
-		kindRegain:    func(body []byte) (ranges.Portable, error) { return parseRegain(body) },
-		kindFollow:    func(body []byte) (ranges.Portable, error) { return parseFollow(body) },
-	}
 }

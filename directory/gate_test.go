@@ -4,11 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"antipode/directory/record/recordtest"
-
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory/record"
+	"antipode/directory/record/recordtest"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/stamptest"
@@ -57,7 +58,7 @@ func TestR21OwnNamesWhatIsTaken(t *testing.T) {
 	taken := *was
 	taken.Primary, taken.Secondary, taken.Epoch = "north", "south", was.Epoch+1
 	taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Unplanned: true}
-	require.ErrorIs(t, d.Adopt(t.Context(), directory.Taken{Account: taken}), directory.ErrDiverged)
+	require.ErrorIs(t, d.Adopt(t.Context(), rejoin.Taken{Account: taken}), rejoin.ErrDiverged)
 	own, err := d.Own(t.Context())
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, own["mine"].Compare(was.GeoEpoch()), 0)

@@ -14,6 +14,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/primary"
@@ -196,7 +197,7 @@ func (p steppedPeer) Rejoin(ctx context.Context, a catalog.Account) error {
 	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Rejoin(ctx, a) })
 }
 
-func (p steppedPeer) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from directory.LostRow) (out directory.LostRows, err error) {
+func (p steppedPeer) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from rejoin.LostRow) (out rejoin.LostRows, err error) {
 	err = p.call(ctx, func(ctx context.Context) (err error) {
 		out, err = p.far.directory.LostRows(ctx, a, r, from)
 		return err
@@ -204,7 +205,7 @@ func (p steppedPeer) LostRows(ctx context.Context, a catalog.Account, r geo.Rang
 	return out, err
 }
 
-func (p steppedPeer) Adopt(ctx context.Context, t directory.Taken) error {
+func (p steppedPeer) Adopt(ctx context.Context, t rejoin.Taken) error {
 	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Adopt(ctx, t) })
 }
 

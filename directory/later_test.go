@@ -3,11 +3,10 @@ package directory
 import (
 	"testing"
 
-	"antipode/directory/record/recordtest"
-
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory/record"
+	"antipode/directory/record/recordtest"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"

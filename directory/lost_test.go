@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -108,7 +109,7 @@ func (a *apart) promoted(t *testing.T, rewinds bool) {
 	require.NotNil(t, op)
 	require.Equal(t, rewinds, op.Rewinding)
 	if require.Equal(t, !rewinds, op.Diverged); !rewinds {
-		require.ErrorIs(t, err, directory.ErrDiverged)
+		require.ErrorIs(t, err, rejoin.ErrDiverged)
 	}
 }
 
@@ -147,7 +148,7 @@ func TestR22LostChanges(t *testing.T) {
 	require.Zero(t, b.Records, "the outbox is given up")
 
 	of, forks := a.at(t), a.forks(t)
-	require.Error(t, a.north.Adopt(t.Context(), directory.Taken{Account: *of, Opened: true, Forks: forks}))
+	require.Error(t, a.north.Adopt(t.Context(), rejoin.Taken{Account: *of, Opened: true, Forks: forks}))
 	require.Equal(t, got, a.lost(t))
 
 	// The gate opens once the record has arrived under which nobody reads the copy, and not before; the copy can be made
@@ -158,13 +159,13 @@ func TestR22LostChanges(t *testing.T) {
 	a.follows(t)
 	require.NoError(t, a.north.Rejoin(t.Context(), *of))
 	require.True(t, open())
-	require.Error(t, a.north.Adopt(t.Context(), directory.Taken{Account: *of, Opened: true, Forks: forks}), "it has diverged still")
+	require.Error(t, a.north.Adopt(t.Context(), rejoin.Taken{Account: *of, Opened: true, Forks: forks}), "it has diverged still")
 	there, err := a.north.Account(t.Context(), a.name)
 	require.NoError(t, err)
 	require.True(t, there.Partial())
 	require.False(t, there.Promotable())
 	rows := map[string]int{}
-	for next := (&directory.LostRow{}); next != nil; {
+	for next := (&rejoin.LostRow{}); next != nil; {
 		page, err := a.north.LostRows(t.Context(), *of, s.Range, *next)
 		require.NoError(t, err)
 		for _, k := range page.Keys {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/plantedbugs"
 	"antipode/services/catalog"
@@ -269,7 +270,7 @@ func (d *Directory) follows(ctx context.Context, taken catalog.Account) error {
 	if op := taken.Operation; op != nil && op.Unplanned {
 		return nil
 	}
-	return d.Adopt(ctx, Taken{Account: taken})
+	return d.rejoin.Adopt(ctx, rejoin.Taken{Account: taken})
 }
 
 // withdraw ends an offer: the other location refuses it for ever, unless it has taken the account.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -315,7 +316,7 @@ func TestR19LostMoveStopsTheCopy(t *testing.T) {
 			stamptest.Submit(t, b.stamps["north"], st.Range, does(func(tx *ranges.Tx) error { return tx.Trim(st, head.Seq) }))
 		}
 	}
-	require.NoError(t, b.north.Adopt(t.Context(), directory.Taken{Account: moved}))
+	require.NoError(t, b.north.Adopt(t.Context(), rejoin.Taken{Account: moved}))
 	machine := b.stamps["north"].Leader(table).Machine
 	require.Empty(t, machine.Stops())
 	b.compare(t, b.north, "north")

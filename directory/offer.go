@@ -47,34 +47,3 @@ func parseOffered(b []byte, here, other geo.Location) (*catalog.Account, error) 
 		return a.Active && a.Redundancy.Geo() && a.Offered() && a.Operation.Move.Claim > a.Epoch
 	})
 }
-
-// takenBody is a Taken.
-type takenBody struct {
-	Account json.RawMessage `json:"account"`
-	Opened  bool            `json:"opened"`
-	Forks   []catalog.Fork  `json:"forks,omitempty"`
-	Catalog bool            `json:"catalog,omitempty"`
-}
-
-func (t Taken) encode() ([]byte, error) {
-	a, err := t.Account.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(takenBody{a, t.Opened, t.Forks, t.Catalog})
-}
-
-// parseTaken parses the record of an account that the location other has taken from this one.
-func parseTaken(b []byte, here, other geo.Location) (t Taken, err error) {
-	var body takenBody
-	if err := json.Unmarshal(b, &body); err != nil {
-		return t, fmt.Errorf("taken: %w", err)
-	}
-	a, err := record.ParseOf(body.Account, here, other, func(a *catalog.Account) bool {
-		return a.Active && a.Redundancy.Geo() && a.Operation != nil && a.Operation.Kind == catalog.OperationTaken
-	})
-	if err != nil {
-		return t, err
-	}
-	return Taken{*a, body.Opened, body.Forks, body.Catalog}, nil
-}

@@ -159,7 +159,7 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 	case catalog.OperationMove:
 		return d.move(ctx, a)
 	case catalog.OperationTaken:
-		return d.taken(ctx, a)
+		return d.rejoin.Resume(ctx, a)
 	case catalog.OperationAnnounce, catalog.OperationLeave:
 	default: // It must not be ended as one of these.
 		return 0, fmt.Errorf("directory: operation %q of account %s: %w", a.Operation.Kind, a.Name, feature.ErrLater)

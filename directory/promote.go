@@ -331,7 +331,7 @@ func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Dur
 		return applyPause, nil
 	}
 	d.moved(record.MoveTaken, cmd.taken, "")
-	_ = d.openTaken(ctx, *cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
+	_ = d.rejoin.OpenGates(ctx, *cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
 	return record.MovePause, nil
 }
 

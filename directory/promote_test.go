@@ -11,6 +11,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -353,8 +354,8 @@ func TestR22FormerPrimaryIsCompared(t *testing.T) {
 			for _, s := range geo.Services {
 				require.False(t, a.stamps["north"].Leader(geo.FirstRange(s)).Machine.Gate("acct").Open, s)
 			}
-			former := directory.Taken{Account: *of, Opened: true, Forks: a.forks(t)}
-			require.ErrorIs(t, a.north.Adopt(t.Context(), former), directory.ErrDiverged)
+			former := rejoin.Taken{Account: *of, Opened: true, Forks: a.forks(t)}
+			require.ErrorIs(t, a.north.Adopt(t.Context(), former), rejoin.ErrDiverged)
 			_, _, err = a.pair.south.Update(t.Context(), "acct", catalog.LRS, nil)
 			requireCode(t, storageerr.OperationInProgress, err)
 			_, _, err = a.pair.south.Rebuild(t.Context(), "acct", nil)
@@ -380,7 +381,7 @@ func TestR20EpochIsRaisedAboveTheFormerPrimarys(t *testing.T) {
 	require.Equal(t, geo.EpochNumber(2), a.at(t).Epoch)
 	a.cut = false
 	err = a.resumed(t, 3)
-	require.ErrorIs(t, err, directory.ErrDiverged)
+	require.ErrorIs(t, err, rejoin.ErrDiverged)
 	require.Equal(t, geo.Epoch{Number: 6, Location: "south"}, a.at(t).GeoEpoch())
 	there, err := a.north.Account(t.Context(), "acct")
 	require.NoError(t, err)
@@ -419,11 +420,11 @@ func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, geo.Epoch{Number: 3, Location: "north"}, there.GeoEpoch())
 
-	requireCode(t, storageerr.ServerBusy, a.north.Adopt(t.Context(), directory.Taken{Account: taken, Opened: true, Forks: forks}))
+	requireCode(t, storageerr.ServerBusy, a.north.Adopt(t.Context(), rejoin.Taken{Account: taken, Opened: true, Forks: forks}))
 	var passed *record.PassedError
 	older := taken
 	older.Epoch, older.Primary, older.Secondary = 1, "south", "north"
-	require.NotErrorAs(t, a.north.Adopt(t.Context(), directory.Taken{Account: older, Opened: true}), &passed)
+	require.NotErrorAs(t, a.north.Adopt(t.Context(), rejoin.Taken{Account: older, Opened: true}), &passed)
 }
 
 // R2: where nobody knows whether a promotion was ended, it is not said to be.

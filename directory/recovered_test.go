@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -73,13 +74,13 @@ func TestR19RangeLostAfterTheOfferIsNoCopy(t *testing.T) {
 			taken := b.offered(t, "acct")
 			lose(t, b)
 			for range 2 {
-				err := b.north.Adopt(t.Context(), directory.Taken{Account: taken, Opened: true})
+				err := b.north.Adopt(t.Context(), rejoin.Taken{Account: taken, Opened: true})
 				if name == "nothing" {
 					require.NoError(t, err)
 					b.requireGates(t, "north", "acct", change.Gate{Epoch: taken.GeoEpoch(), Role: change.RoleSecondary, Open: true})
 					continue
 				}
-				require.ErrorIs(t, err, directory.ErrDiverged)
+				require.ErrorIs(t, err, rejoin.ErrDiverged)
 				require.False(t, b.stamps["north"].Leader(geo.FirstRange(geo.Catalog)).Machine.Gate("acct").Open)
 			}
 		})
@@ -109,7 +110,7 @@ func TestR19RangeLostBeforeTheOfferIsCompared(t *testing.T) {
 	taken := *a
 	taken.Primary, taken.Secondary, taken.Epoch, taken.Turn = "south", "north", a.Operation.Move.Claim, 0
 	taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken}
-	require.NoError(t, b.north.Adopt(t.Context(), directory.Taken{Account: taken}))
+	require.NoError(t, b.north.Adopt(t.Context(), rejoin.Taken{Account: taken}))
 }
 
 // beforeAgain is a stamp that does something before the first catalog command that begins an operation again.
@@ -136,15 +137,15 @@ func TestR19AccountTakenWhileARangeIsCompared(t *testing.T) {
 	taken := b.offered(t, "acct")
 	stamptest.Submit(t, b.stamps["north"], table, stamptest.Compared{As: 5})
 	racing := &beforeAgain{Stamp: b.stamps["north"], do: func() {
-		require.Error(t, b.north.Adopt(t.Context(), directory.Taken{Account: taken}), "the table range is not compared")
+		require.Error(t, b.north.Adopt(t.Context(), rejoin.Taken{Account: taken}), "the table range is not compared")
 	}}
 	north := directory.NewDirectory(racing, "south")
 	north.SetPeer(linked{b.pair, b.south})
-	require.Error(t, north.Compare(t.Context(), b.stamps["north"].Leader(table)))
+	require.Error(t, north.Rejoiner().Compare(t.Context(), b.stamps["north"].Leader(table)))
 	machine := b.stamps["north"].Leader(table).Machine
 	require.True(t, machine.Uncompared())
 	b.compare(t, b.north, "north")
-	require.NoError(t, b.north.Adopt(t.Context(), directory.Taken{Account: taken}))
+	require.NoError(t, b.north.Adopt(t.Context(), rejoin.Taken{Account: taken}))
 	require.Len(t, machine.Stops(), geo.LaneCount)
 }
 
@@ -158,7 +159,7 @@ func TestR19CopyOfAnEarlierEpochIsLost(t *testing.T) {
 	back := *first
 	back.Epoch, back.LastFailover = first.Epoch+2, first.Created+2
 	back.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: back.LastFailover}
-	require.NoError(t, b.south.Adopt(t.Context(), directory.Taken{Account: back}))
+	require.NoError(t, b.south.Adopt(t.Context(), rejoin.Taken{Account: back}))
 	b.copyAt(t, "south", "acct1")
 	b.setBack(t, "south", "acct1", change.Gate{Epoch: first.GeoEpoch(), Role: change.RoleSecondary, Open: true})
 	b.compare(t, b.south, "south")
@@ -185,7 +186,7 @@ func TestR20FormerPrimaryThatIsEmptyFollows(t *testing.T) {
 	a.north = directory.NewDirectory(stamptest.New(t, "north", every...), "south")
 	a.north.SetPeer(linked{a.pair, a.pair.south})
 	a.pair.south.SetPeer(linked{a.pair, a.north})
-	require.ErrorIs(t, a.resumed(t, 2), directory.ErrDiverged)
+	require.ErrorIs(t, a.resumed(t, 2), rejoin.ErrDiverged)
 	require.True(t, a.at(t).Operation.Diverged)
 	_, _, err = a.pair.south.Rebuild(t.Context(), "acct", nil)
 	require.NoError(t, err)
@@ -225,9 +226,9 @@ func TestR19OfferEndsByAnOperatorsWord(t *testing.T) {
 			if written {
 				stamptest.Submit(t, b.stamps["north"], table, insert{"acct"})
 			}
-			err = b.north.Adopt(t.Context(), directory.Taken{Account: taken})
+			err = b.north.Adopt(t.Context(), rejoin.Taken{Account: taken})
 			if written {
-				require.ErrorIs(t, err, directory.ErrDiverged)
+				require.ErrorIs(t, err, rejoin.ErrDiverged)
 				return
 			}
 			require.NoError(t, err)
@@ -294,7 +295,7 @@ func TestR20StoppedCopyIsNotEqual(t *testing.T) {
 	require.NoError(t, a.stamps["south"].Submit(t.Context(), table, lost))
 	_, err := a.pair.south.Promote(t.Context(), "acct")
 	require.NoError(t, err)
-	require.ErrorIs(t, a.resumed(t, 6), directory.ErrDiverged)
+	require.ErrorIs(t, a.resumed(t, 6), rejoin.ErrDiverged)
 	require.Equal(t, geo.Location("south"), a.at(t).Primary)
 	require.True(t, a.at(t).Operation.Diverged)
 	require.False(t, a.stamps["north"].Leader(table).Machine.Gate("acct").Open)

@@ -9,6 +9,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -177,7 +178,7 @@ func TestR20OfferFindsAPromotion(t *testing.T) {
 // forgetful is a directory that follows, and has forgotten it: its disks are older ones.
 type forgetful struct{ directory.Peer }
 
-func (forgetful) Adopt(context.Context, directory.Taken) error { return nil }
+func (forgetful) Adopt(context.Context, rejoin.Taken) error { return nil }
 
 // R4, R19: a former primary that knew of a failover and has lost that is called when it asks for higher epochs (R21). It serves
 // nothing of the account, and its copy can be made again, also where that was asked for before. One that follows already, and
@@ -198,7 +199,7 @@ func TestR19FormerPrimaryIsReminded(t *testing.T) {
 			if name != "late" {
 				b.south.SetPeer(forgetful{linked{b.pair, b.north}})
 			}
-			require.NoError(t, b.south.Remind(t.Context(), above))
+			require.NoError(t, b.south.Rejoiner().Remind(t.Context(), above))
 			require.NotNil(t, at(b.south).Operation, "the failover goes on, and calls the north itself")
 			_, err := b.south.Resume(t.Context())
 			require.NoError(t, err)
@@ -212,7 +213,7 @@ func TestR19FormerPrimaryIsReminded(t *testing.T) {
 				above["acct"] = at(b.south).GeoEpoch()
 			}
 
-			require.NoError(t, b.south.Remind(t.Context(), above))
+			require.NoError(t, b.south.Rejoiner().Remind(t.Context(), above))
 			there := at(b.north)
 			require.Equal(t, geo.Location("south"), there.Primary)
 			if name == "late" {
@@ -265,7 +266,7 @@ type during struct {
 	do func()
 }
 
-func (d during) Adopt(ctx context.Context, t directory.Taken) error {
+func (d during) Adopt(ctx context.Context, t rejoin.Taken) error {
 	err := d.Peer.Adopt(ctx, t)
 	d.do()
 	return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"antipode/directory/record"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/services/catalog"
@@ -23,9 +24,6 @@ const (
 	methodAdopt    = "directory.Adopt"
 	methodRejoin   = "directory.Rejoin"
 )
-
-// methodLostRows is on the wire, too.
-const methodLostRows = "directory.LostRows"
 
 // peerAnswer is the outcome of a call. Errors of the call itself are apart.
 type peerAnswer struct {
@@ -95,8 +93,8 @@ func (p remotePeer) Refuse(ctx context.Context, a catalog.Account) (*catalog.Acc
 }
 
 // Adopt implements Peer.
-func (p remotePeer) Adopt(ctx context.Context, t Taken) error {
-	body, err := t.encode()
+func (p remotePeer) Adopt(ctx context.Context, t rejoin.Taken) error {
+	body, err := t.Encode()
 	if err == nil {
 		_, err = p.ask(ctx, methodAdopt, body)
 	}
@@ -109,21 +107,21 @@ func (p remotePeer) Rejoin(ctx context.Context, a catalog.Account) error {
 }
 
 // LostRows implements Peer.
-func (p remotePeer) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from LostRow) (out LostRows, err error) {
+func (p remotePeer) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from rejoin.LostRow) (out rejoin.LostRows, err error) {
 	of, err := a.Encode()
 	if err != nil {
 		return out, err
 	}
-	body, err := json.Marshal(lostRowsBody{of, r, from})
+	body, err := json.Marshal(rejoin.LostRowsBody{Account: of, Range: r, From: from})
 	if err != nil {
 		return out, err
 	}
-	b, err := p.c.Call(ctx, methodLostRows, body)
+	b, err := p.c.Call(ctx, rejoin.MethodLostRows, body)
 	if err != nil {
-		return out, fmt.Errorf("%s: %w", methodLostRows, err)
+		return out, fmt.Errorf("%s: %w", rejoin.MethodLostRows, err)
 	}
 	if err := json.Unmarshal(b, &out); err != nil {
-		return out, fmt.Errorf("%s: malformed answer: %w", methodLostRows, err)
+		return out, fmt.Errorf("%s: malformed answer: %w", rejoin.MethodLostRows, err)
 	}
 	return out, nil
 }
@@ -151,11 +149,11 @@ func (p remotePeer) ask(ctx context.Context, method string, body []byte) (a *cat
 	case out.Seen != nil:
 		return nil, &record.PassedError{Seen: geo.Epoch(*out.Seen)}
 	case out.Diverged:
-		return nil, ErrDiverged
+		return nil, rejoin.ErrDiverged
 	case out.Rewinds:
-		return nil, errRewinds
+		return nil, rejoin.ErrRewinds
 	case out.Catalog:
-		return nil, errCatalogLost
+		return nil, rejoin.ErrCatalogLost
 	case out.Code != "":
 		return nil, storageerr.Row{Status: out.Status, Code: out.Code, Message: out.Message}
 	case out.Account == nil:
@@ -231,14 +229,14 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 		}
 		return d.Refuse(ctx, *a)
 	})
-	serve(methodRejoin, parseRejoined, d.Rejoin)
-	handle(methodLostRows, d.answerLostRows)
+	serve(methodRejoin, rejoin.ParseRejoined, d.Rejoin)
+	handle(rejoin.MethodLostRows, d.rejoin.AnswerLostRows)
 	answer(methodAdopt, func(ctx context.Context, body []byte) (*catalog.Account, error) {
-		t, err := parseTaken(body, d.stamp.Location(), d.other)
+		t, err := rejoin.ParseTaken(body, d.stamp.Location(), d.other)
 		if err != nil {
 			return nil, err
 		}
-		return nil, d.Adopt(ctx, t)
+		return nil, d.rejoin.Adopt(ctx, t)
 	})
 }
 
@@ -250,13 +248,13 @@ func peerAnswerOf(a *catalog.Account, err error) (peerAnswer, error) {
 		seen := seenEpoch(passed.Seen)
 		return peerAnswer{Seen: &seen}, nil
 	}
-	if errors.Is(err, ErrDiverged) {
+	if errors.Is(err, rejoin.ErrDiverged) {
 		return peerAnswer{Diverged: true}, nil
 	}
-	if errors.Is(err, errRewinds) {
+	if errors.Is(err, rejoin.ErrRewinds) {
 		return peerAnswer{Rewinds: true}, nil
 	}
-	if errors.Is(err, errCatalogLost) { // For a former version it is an error, too.
+	if errors.Is(err, rejoin.ErrCatalogLost) { // For a former version it is an error, too.
 		busy := storageerr.ServerBusy
 		return peerAnswer{Catalog: true, Status: busy.Status, Code: busy.Code, Message: busy.Message}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/kv"
@@ -163,7 +164,7 @@ func TestR22RewindIsBoundedByPayload(t *testing.T) {
 type formerPeer struct{ directory.Peer }
 
 // LostRows implements directory.Peer.
-func (p formerPeer) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from directory.LostRow) (directory.LostRows, error) {
+func (p formerPeer) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from rejoin.LostRow) (rejoin.LostRows, error) {
 	out, err := p.Peer.LostRows(ctx, a, id, from)
 	out.Changes = nil
 	return out, err

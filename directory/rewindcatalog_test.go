@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/primary"
 	"antipode/services"
@@ -280,11 +281,11 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 				passed = fails.in >= 0
 				fails.in = -2
 
-				late := directory.Taken{Account: *k.at(t), Opened: true, Forks: k.forks(t), Catalog: true}
+				late := rejoin.Taken{Account: *k.at(t), Opened: true, Forks: k.forks(t), Catalog: true}
 				late.Account.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Unplanned: true}
 				require.ErrorContains(t, k.north.Adopt(t.Context(), late), "has kept them", "it has diverged still")
 				late.Catalog = false
-				require.ErrorIs(t, k.north.Adopt(t.Context(), late), directory.ErrDiverged, "for a former version")
+				require.ErrorIs(t, k.north.Adopt(t.Context(), late), rejoin.ErrDiverged, "for a former version")
 				there := k.rows(north)
 				for key, value := range k.rows(south) {
 					require.Equal(t, value, there[key], "%s, step %d", key, steps)

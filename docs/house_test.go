@@ -22,7 +22,7 @@ import (
 var floors = map[string]int{
 	"geo": 0, "internal": 0, "client": 0,
 	"stamp": 1, "services": 2, "replication": 2, "stats": 2,
-	"primary": 3, "secondary": 3, "directory": 3,
+	"primary": 3, "secondary": 3, "directory": 3, "directory/record": 3, "failover/rejoin": 3,
 	"metrics": 4, "failover": 4, "api": 5, "server": 6, "inspect": 7, "sim": 7, "bench": 7, "cmd": 7, "test": 7, "docs": 7,
 }
 
@@ -88,8 +88,13 @@ func forTests(pkg string) bool {
 	return strings.HasSuffix(pkg, "test") || strings.HasPrefix(pkg, "test/")
 }
 
-// roomOf is the first element of a package's path.
+// roomOf is the folder of floors that a package is in: the longest that fits, else the first element of its path.
 func roomOf(pkg string) string {
+	for folder := pkg; folder != "."; folder = path.Dir(folder) {
+		if _, known := floors[folder]; known {
+			return folder
+		}
+	}
 	top, _, _ := strings.Cut(pkg, "/")
 	return top
 }

@@ -30,7 +30,7 @@ func (m *member) compareGates() {
 		m.compares = true
 		m.begin(func() {
 			s := m.l.s
-			err := directory.NewDirectory(comparer{&desk{m: m}}, m.l.far.name).Compare(context.Background(), m.n.Range(id))
+			err := directory.NewDirectory(comparer{&desk{m: m}}, m.l.far.name).Rejoiner().Compare(context.Background(), m.n.Range(id))
 			if s.task.gone {
 				return
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"antipode/directory"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/replication/receive"
 	"antipode/replication/ship"
@@ -271,7 +272,7 @@ func (m *member) withheld(st geo.Stream) bool {
 		return false
 	}
 	a, err := catalog.GetAccount(r.State(), st.Account)
-	return err == nil && directory.Withheld(a, st, cat, m.l.name)
+	return err == nil && rejoin.Withheld(a, st, cat, m.l.name)
 }
 
 func (s *Sim) closeIntervalOf(id geo.RangeID) time.Duration {

@@ -16,8 +16,8 @@ type KeysOf struct {
 	Out Page
 }
 
-// Span is an encoded KeysOf, and Page its result.
 type (
+	// Span is an encoded KeysOf.
 	Span struct {
 		// From and End are the span.
 		From []byte `json:"from"`
@@ -25,6 +25,7 @@ type (
 		// Generations lists the prefixes of those that have a row in the span, else each key.
 		Generations bool `json:"generations,omitempty"`
 	}
+	// Page is the result of a KeysOf.
 	Page struct {
 		Keys [][]byte `json:"keys"`
 		// Next is where the next page begins, nil after the last one.
@@ -42,7 +43,7 @@ const (
 // Keys returns a page of the keys of a span in a range.
 func (s *Store) Keys(ctx context.Context, r route.Range, of Span) (Page, error) {
 	cmd := &KeysOf{Span: of}
-	if err := s.Stamp.Submit(ctx, r.ID, cmd); err != nil {
+	if err := s.Submit(ctx, r.ID, cmd); err != nil {
 		return Page{}, err // It may be evaluated yet.
 	}
 	return cmd.Out, nil

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"antipode/directory/record/recordtest"
-
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory/record"
+	"antipode/directory/record/recordtest"
 	"antipode/geo"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"

@@ -25,7 +25,7 @@ type Store struct{ Stamp }
 // Gates returns the gates of accounts in the catalog.
 func (s *Store) Gates(ctx context.Context, of []*catalog.Account) (map[geo.Account]change.Gate, error) {
 	out := map[geo.Account]change.Gate{}
-	return out, s.Stamp.Read(ctx, s.Stamp.Route().Catalog(), func(s ranges.State) error {
+	return out, s.Read(ctx, s.Route().Catalog(), func(s ranges.State) error {
 		for _, a := range of {
 			out[a.Name] = s.Gate(a.Name)
 		}
@@ -35,7 +35,7 @@ func (s *Store) Gates(ctx context.Context, of []*catalog.Account) (map[geo.Accou
 
 // Version returns the version of the catalog's data, 0 while that is changed.
 func (s *Store) Version(ctx context.Context) (v uint64, err error) {
-	err = s.Stamp.Read(ctx, s.Stamp.Route().Catalog(), func(s ranges.State) error {
+	err = s.Read(ctx, s.Route().Catalog(), func(s ranges.State) error {
 		v = uint64(s.Version())
 		return nil
 	})
@@ -44,11 +44,11 @@ func (s *Store) Version(ctx context.Context) (v uint64, err error) {
 
 // Commit commits a command in the catalog.
 func (s *Store) Commit(ctx context.Context, cmd ranges.Command) error {
-	return s.Stamp.Submit(ctx, s.Stamp.Route().Catalog(), cmd)
+	return s.Submit(ctx, s.Route().Catalog(), cmd)
 }
 
 // CatalogRange returns the range of the catalog.
 func (s *Store) CatalogRange() route.Range {
-	r, _ := s.Stamp.Route().Range(s.Stamp.Route().Catalog())
+	r, _ := s.Route().Range(s.Route().Catalog())
 	return r
 }

@@ -21,7 +21,7 @@ type EndStreams struct {
 // Drop drops the streams of an account's former epochs from the outboxes of all ranges but the catalog. The other
 // location may not know of the present one: End follows once it does.
 func (s *Store) Drop(ctx context.Context, a geo.Account) error {
-	return s.whole(ctx, s.Stamp.Route().Data(a), &EndStreams{Account: a})
+	return s.whole(ctx, s.Route().Data(a), &EndStreams{Account: a})
 }
 
 // End ends the streams of an account's epochs before one that the other location has in all its ranges, and forgets
@@ -41,7 +41,7 @@ func (s *Store) whole(ctx context.Context, in []route.Range, cmd interface {
 ) error {
 	for _, r := range in {
 		for again := true; again; again = cmd.hasMore() {
-			if err := s.Stamp.Submit(ctx, r.ID, cmd); err != nil {
+			if err := s.Submit(ctx, r.ID, cmd); err != nil {
 				return fmt.Errorf("the outbox of the %s range: %w", r.Service, err)
 			}
 		}

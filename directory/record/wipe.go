@@ -25,10 +25,10 @@ import (
 // a range has the gate of a later epoch, and ErrHolder where the location is, or was, the account's primary: such
 // data is no copy. In neither case it deletes anything in that range.
 func (s *Store) WipeCopy(ctx context.Context, a geo.Account, gate change.Gate) error {
-	for _, r := range s.Stamp.Route().Everywhere(a) {
+	for _, r := range s.Route().Everywhere(a) {
 		cmd := &Wipe{Account: a, Gate: gate}
 		step := fmt.Sprintf("account %s: the deletion of its copy in the %s range", a, r.Service)
-		if err := s.Stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := s.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
 		switch {

@@ -7,6 +7,7 @@ import (
 
 	"antipode/directory"
 	"antipode/failover/confirm"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/bus"
@@ -103,7 +104,7 @@ func (d linkedDirectory) Refuse(ctx context.Context, of catalog.Account) (a *cat
 }
 
 // Adopt implements directory.Peer.
-func (d linkedDirectory) Adopt(ctx context.Context, t directory.Taken) error {
+func (d linkedDirectory) Adopt(ctx context.Context, t rejoin.Taken) error {
 	return d.l.Do(ctx, func(ctx context.Context) error { return d.far.Directory.Adopt(ctx, t) })
 }
 
@@ -113,7 +114,7 @@ func (d linkedDirectory) Rejoin(ctx context.Context, a catalog.Account) error {
 }
 
 // LostRows implements directory.Peer.
-func (d linkedDirectory) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from directory.LostRow) (out directory.LostRows, err error) {
+func (d linkedDirectory) LostRows(ctx context.Context, a catalog.Account, r geo.RangeID, from rejoin.LostRow) (out rejoin.LostRows, err error) {
 	err = d.l.Do(ctx, func(ctx context.Context) (err error) {
 		out, err = d.far.Directory.LostRows(ctx, a, r, from)
 		return err

@@ -317,7 +317,7 @@ func (l *Location) HigherEpochs(ctx context.Context, of confirm.Epochs) (confirm
 	}
 	within, cancel := context.WithTimeout(ctx, remindMax)
 	defer cancel()
-	if err := l.Directory.Remind(within, above); err != nil { // The next question is followed by the next try.
+	if err := l.Directory.Rejoiner().Remind(within, above); err != nil { // The next question is followed by the next try.
 		l.o.Logger.Info("accounts are not followed by their former primary", "location", l.o.Name, "error", err)
 	}
 	return above, nil

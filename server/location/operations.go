@@ -88,7 +88,7 @@ func (l *Location) compareGates(ctx context.Context, s *stamp.Stamp) {
 		var err error
 		for _, r := range l.o.Route.Ranges() {
 			if led := s.Leader(r.ID); led != nil {
-				err = errors.Join(err, l.Directory.Compare(ctx, led))
+				err = errors.Join(err, l.Directory.Rejoiner().Compare(ctx, led))
 			}
 		}
 		if err == nil || ctx.Err() != nil {

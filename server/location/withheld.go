@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"antipode/directory"
 	"antipode/failover/confirm"
+	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/services/catalog"
@@ -127,7 +127,7 @@ func (w *withholding) withheld(replica kv.Getter, st geo.Stream) bool {
 	if err != nil {
 		return false // The account is gone, or nothing is known of it.
 	}
-	is := directory.Withheld(a, st, cat, w.l.o.Name)
+	is := rejoin.Withheld(a, st, cat, w.l.o.Name)
 	if v.epoch.Compare(st.Epoch) <= 0 {
 		w.mu.Lock()
 		w.of[st.Account] = lookup{st.Epoch, is, now}

@@ -2,6 +2,7 @@
 package recordtest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,7 @@ import (
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
 	"antipode/stamp/ranges"
+	"antipode/stamp/route"
 	"antipode/stamp/stamptest"
 )
 
@@ -36,10 +38,16 @@ func New(t *testing.T, s geo.Service) *Containers {
 	return &Containers{Stamp: stamptest.New(t, "north", geo.Catalog, s), Service: s, t: t}
 }
 
+// Range is the range that has the rows of the containers.
+func (c *Containers) Range() geo.RangeID {
+	data := c.Route().Data("acct")
+	return data[slices.IndexFunc(data, func(r route.Range) bool { return r.Service == c.Service })].ID
+}
+
 // Gates sets the gate of the account in both ranges.
 func (c *Containers) Gates(g change.Gate) {
-	for _, of := range []geo.Service{geo.Catalog, c.Service} {
-		stamptest.Submit(c.t, c.Stamp, geo.FirstRange(of), stamptest.Gate{Account: "acct", Gate: g})
+	for _, of := range []geo.RangeID{c.Route().Catalog(), c.Range()} {
+		stamptest.Submit(c.t, c.Stamp, of, stamptest.Gate{Account: "acct", Gate: g})
 	}
 }
 
@@ -63,7 +71,7 @@ func (w Write) Evaluate(tx *ranges.Tx) error {
 func (c *Containers) Create(name string) keys.Partition {
 	c.t.Helper()
 	made := &catalog.Create{Service: c.Service, Account: "acct", Name: name}
-	stamptest.Submit(c.t, c.Stamp, geo.FirstRange(geo.Catalog), Write{made})
+	stamptest.Submit(c.t, c.Stamp, c.Route().Catalog(), Write{made})
 	p := keys.Partition{Service: c.Service, Account: "acct", Container: name, Generation: made.Created.Generation(), Object: "p"}
 	c.Put(p)
 	return p
@@ -73,20 +81,20 @@ func (c *Containers) Create(name string) keys.Partition {
 func (c *Containers) Put(p keys.Partition) {
 	c.t.Helper()
 	row := change.Record{Ops: []change.Op{{Row: []byte("r"), Value: []byte("v")}}}
-	stamptest.Submit(c.t, c.Stamp, geo.FirstRange(c.Service), stamptest.Change{Partition: p, Record: row})
+	stamptest.Submit(c.t, c.Stamp, c.Range(), stamptest.Change{Partition: p, Record: row})
 }
 
 // Drop deletes a container.
 func (c *Containers) Drop(name string) {
 	c.t.Helper()
 	gone := &catalog.Delete{Service: c.Service, Account: "acct", Name: name}
-	stamptest.Submit(c.t, c.Stamp, geo.FirstRange(geo.Catalog), Write{gone})
+	stamptest.Submit(c.t, c.Stamp, c.Route().Catalog(), Write{gone})
 }
 
 // Has reports whether the row of a partition is there.
 func (c *Containers) Has(p keys.Partition) bool {
 	c.t.Helper()
-	_, ok, err := c.Leader(geo.FirstRange(c.Service)).State().Get(append(p.Append(nil), 'r'))
+	_, ok, err := c.Leader(c.Range()).State().Get(append(p.Append(nil), 'r'))
 	require.NoError(c.t, err)
 	return ok
 }
@@ -94,7 +102,7 @@ func (c *Containers) Has(p keys.Partition) bool {
 // Closed reports whether the range takes no more changes of a partition's generation.
 func (c *Containers) Closed(p keys.Partition) bool {
 	c.t.Helper()
-	id := geo.FirstRange(c.Service)
+	id := c.Range()
 	_, ok, err := c.Leader(id).State().Get(keys.ClosedGeneration(id, p.Service, p.Account, p.Container, p.Generation))
 	require.NoError(c.t, err)
 	return ok

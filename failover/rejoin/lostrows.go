@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"bytes"
@@ -71,9 +71,9 @@ type LostRow struct {
 const lostRowsMax = 512
 
 // LostRows implements Peer at the former primary.
-func (d *Directory) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from LostRow) (LostRows, error) {
+func (j *Rejoiner) LostRows(ctx context.Context, a catalog.Account, id geo.RangeID, from LostRow) (LostRows, error) {
 	cmd := &lostRows{lostRowsAt: lostRowsAt{Account: a.Name, By: a.GeoEpoch(), From: from}}
-	if err := d.stamp.Submit(ctx, id, cmd); err != nil {
+	if err := j.stamp.Submit(ctx, id, cmd); err != nil {
 		return LostRows{}, err // It may be evaluated yet.
 	}
 	return cmd.out, nil
@@ -214,35 +214,35 @@ func (c *lostRows) DecodeResult(b []byte) error {
 	return json.Unmarshal(b, &c.out)
 }
 
-// lostRowsBody asks for a page of LostRows on the wire.
-type lostRowsBody struct {
+// LostRowsBody asks for a page of LostRows on the wire.
+type LostRowsBody struct {
 	// Account is the record as the catalog stores it.
 	Account json.RawMessage `json:"account"`
 	Range   geo.RangeID     `json:"range"`
 	From    LostRow         `json:"from"`
 }
 
-func parseLostRows(body []byte, here, other geo.Location) (*catalog.Account, lostRowsBody, error) {
-	var in lostRowsBody
+func parseLostRows(body []byte, here, other geo.Location) (*catalog.Account, LostRowsBody, error) {
+	var in LostRowsBody
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, in, err
 	}
-	a, err := parseRejoined(in.Account, here, other)
+	a, err := ParseRejoined(in.Account, here, other)
 	if err == nil && in.From.Row < 0 {
 		err = fmt.Errorf("row %d of a change", in.From.Row)
 	}
 	return a, in, err
 }
 
-// answerLostRows answers a call of the other location for a page of LostRows.
-func (d *Directory) answerLostRows(ctx context.Context, body []byte) ([]byte, error) {
-	a, in, err := parseLostRows(body, d.stamp.Location(), d.other)
+// AnswerLostRows answers a call of the other location for a page of LostRows.
+func (j *Rejoiner) AnswerLostRows(ctx context.Context, body []byte) ([]byte, error) {
+	a, in, err := parseLostRows(body, j.stamp.Location(), j.other)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", methodLostRows, err)
+		return nil, fmt.Errorf("%s: %w", MethodLostRows, err)
 	}
-	out, err := d.LostRows(ctx, *a, in.Range, in.From)
+	out, err := j.LostRows(ctx, *a, in.Range, in.From)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", methodLostRows, err)
+		return nil, fmt.Errorf("%s: %w", MethodLostRows, err)
 	}
 	return json.Marshal(out)
 }

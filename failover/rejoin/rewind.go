@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"context"
@@ -40,49 +40,49 @@ import (
 // command.
 
 // errRewinds: the former primary has kept all of its lost changes, and may be rewound.
-var errRewinds = errors.New("directory: the former primary has changes of the account that the present one does not have, and has kept them")
+var ErrRewinds = errors.New("directory: the former primary has changes of the account that the present one does not have, and has kept them")
 
 // rewind goes on with the rewinding of the former primary of an account.
-func (d *Directory) rewind(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+func (j *Rejoiner) rewind(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	op := a.Operation
 	if op.RewoundCatalog && !op.Joined {
-		if applied, err := d.rewoundIn(ctx, a, d.stamp.CatalogRange()); !applied || err != nil {
+		if applied, err := j.rewoundIn(ctx, a, j.stamp.CatalogRange()); !applied || err != nil {
 			return record.ApplyWait, err
 		}
 	}
-	switch err := d.peer.Rejoin(ctx, a); {
-	case errors.Is(err, errCatalogLost):
-		return d.rewindRange(ctx, a, d.stamp.CatalogRange())
+	switch err := j.peer.Rejoin(ctx, a); {
+	case errors.Is(err, ErrCatalogLost):
+		return j.rewindRange(ctx, a, j.stamp.CatalogRange())
 	case errors.Is(err, ErrDiverged):
-		return 0, errors.Join(err, d.stamp.Commit(ctx, divergedTaken{of: a}))
+		return 0, errors.Join(err, j.stamp.Commit(ctx, divergedTaken{of: a}))
 	case err != nil:
 		return 0, err
 	}
 	if !op.Joined {
-		return record.MovePause, d.stamp.Commit(ctx, rewindTaken{of: a, joined: true, catalog: op.RewoundCatalog})
+		return record.MovePause, j.stamp.Commit(ctx, rewindTaken{of: a, joined: true, catalog: op.RewoundCatalog})
 	}
-	in := d.stamp.Route().Data(a.Name)
+	in := j.stamp.Route().Data(a.Name)
 	if op.Rewound < len(in) {
-		return d.rewindRange(ctx, a, in[op.Rewound])
+		return j.rewindRange(ctx, a, in[op.Rewound])
 	}
-	if applied, err := d.rewoundIn(ctx, a, in...); !applied || err != nil {
+	if applied, err := j.rewoundIn(ctx, a, in...); !applied || err != nil {
 		return record.ApplyWait, err
 	}
-	switch step, err := d.images.StepImage(ctx, d.stamp.CatalogRange(), a.Name, a.GeoEpoch(), 0); {
+	switch step, err := j.images.StepImage(ctx, j.stamp.CatalogRange(), a.Name, a.GeoEpoch(), 0); {
 	case err != nil:
 		return 0, err
 	case step.Uncounted: // A node of a former version has numbered the last page.
-		return record.MovePause, d.endRewound(ctx, a, d.stamp.CatalogRange())
+		return record.MovePause, j.endRewound(ctx, a, j.stamp.CatalogRange())
 	case !step.Applied:
 		return record.ApplyWait, nil
 	}
-	return 0, d.endTaken(ctx, a)
+	return 0, j.endTaken(ctx, a)
 }
 
 // rewoundIn reports whether the other location has applied all that was numbered of an account for a rewind in some ranges.
-func (d *Directory) rewoundIn(ctx context.Context, a catalog.Account, in ...route.Range) (applied bool, err error) {
+func (j *Rejoiner) rewoundIn(ctx context.Context, a catalog.Account, in ...route.Range) (applied bool, err error) {
 	for _, r := range in {
-		step, err := d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
+		step, err := j.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), 0)
 		if err != nil || !step.Applied {
 			return false, err
 		}
@@ -99,10 +99,10 @@ const (
 // rewindRange numbers the next rows of a range once more that lost changes have changed, in a turn, and commits how far it
 // is. The next turn begins once the other location has applied those of this one: what is numbered is in the outbox, and on
 // the link, with its payload. After an error, and in a new process, it goes on where the last turn, or page, has ended.
-func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.Range) (again time.Duration, err error) {
+func (j *Rejoiner) rewindRange(ctx context.Context, a catalog.Account, r route.Range) (again time.Duration, err error) {
 	next := &LostRow{Change: []byte(a.Operation.RewoundTo), Row: a.Operation.RewoundRow}
 	if len(next.Change) > 0 {
-		if applied, err := d.rewoundIn(ctx, a, r); !applied || err != nil {
+		if applied, err := j.rewoundIn(ctx, a, r); !applied || err != nil {
 			return record.ApplyWait, err
 		}
 	}
@@ -112,7 +112,7 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	pages, bytes := 0, uint64(0)
 	for ; next != nil && pages < rewindPagesMax && bytes < rewindBytesMax; pages++ {
 		var page LostRows
-		if page, err = d.lostPage(ctx, a, r, *next); err != nil {
+		if page, err = j.lostPage(ctx, a, r, *next); err != nil {
 			break
 		}
 		room := rewindBytesMax - bytes
@@ -121,7 +121,7 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 		}
 		var done int
 		var took uint64
-		if done, took, err = d.images.Rewind(ctx, r, a.Name, a.GeoEpoch(), page.Keys, room); err != nil {
+		if done, took, err = j.images.Rewind(ctx, r, a.Name, a.GeoEpoch(), page.Keys, room); err != nil {
 			break
 		}
 		bytes, next = bytes+took, page.place(done)
@@ -132,9 +132,9 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	if err != nil && pages == 0 {
 		return 0, err
 	}
-	failed := d.endRewound(ctx, a, r)
-	if last := a.Operation.Rewound+1 == len(d.stamp.Route().Data(a.Name)); failed == nil && last && next == nil && r.Service != geo.Catalog {
-		failed = d.endRewound(ctx, a, d.stamp.CatalogRange())
+	failed := j.endRewound(ctx, a, r)
+	if last := a.Operation.Rewound+1 == len(j.stamp.Route().Data(a.Name)); failed == nil && last && next == nil && r.Service != geo.Catalog {
+		failed = j.endRewound(ctx, a, j.stamp.CatalogRange())
 	}
 	if failed != nil {
 		return 0, errors.Join(err, failed)
@@ -148,12 +148,12 @@ func (d *Directory) rewindRange(ctx context.Context, a catalog.Account, r route.
 	default:
 		done.rewound++
 	}
-	return record.MovePause, errors.Join(err, d.stamp.Commit(ctx, done))
+	return record.MovePause, errors.Join(err, j.stamp.Commit(ctx, done))
 }
 
 // endRewound commits that what is numbered of an account in a range is what the other location has to apply.
-func (d *Directory) endRewound(ctx context.Context, a catalog.Account, r route.Range) error {
-	return d.stamp.Submit(ctx, r.ID, &rewound{record.SetGate{Account: a.Name, Gate: record.PrimaryGate(&a)}})
+func (j *Rejoiner) endRewound(ctx context.Context, a catalog.Account, r route.Range) error {
+	return j.stamp.Submit(ctx, r.ID, &rewound{record.SetGate{Account: a.Name, Gate: record.PrimaryGate(&a)}})
 }
 
 // rewound commits that rows of a range were numbered once more: the image of the epoch is complete with them.
@@ -213,8 +213,8 @@ func (rewindTaken) Reclaims() {}
 // Rejoin implements Peer at the former primary: it opens the gates of the ranges that have kept all of their lost changes,
 // that of the catalog first. The record that says so arrives in the catalog's stream before the others open; else ServerBusy.
 // errCatalogLost: the catalog is to be rewound before. ErrDiverged: a range has lost what it had kept.
-func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
-	have, err := d.Account(ctx, a.Name)
+func (j *Rejoiner) Rejoin(ctx context.Context, a catalog.Account) error {
+	have, err := j.accounts.Account(ctx, a.Name)
 	switch {
 	case err != nil:
 		return err
@@ -223,21 +223,21 @@ func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
 	case have.GeoEpoch() != a.GeoEpoch():
 		return kv.ErrBusy
 	}
-	if err := d.rejoin(ctx, a, d.stamp.CatalogRange()); err != nil {
+	if err := j.rejoin(ctx, a, j.stamp.CatalogRange()); err != nil {
 		return err
 	}
 	if have.Operation == nil || !have.Operation.Rewinding {
 		return kv.ErrBusy
 	}
-	lost, err := d.catalogRejoins(ctx, a)
+	lost, err := j.catalogRejoins(ctx, a)
 	if err != nil {
 		return err
 	}
-	for _, r := range d.stamp.Route().Data(a.Name) {
+	for _, r := range j.stamp.Route().Data(a.Name) {
 		if lost {
-			err = d.regain(ctx, a, r)
+			err = j.regain(ctx, a, r)
 		} else {
-			err = d.rejoin(ctx, a, r)
+			err = j.rejoin(ctx, a, r)
 		}
 		if err != nil {
 			return err
@@ -247,9 +247,9 @@ func (d *Directory) Rejoin(ctx context.Context, a catalog.Account) error {
 }
 
 // rejoin opens the gate of an account in a range that has diverged.
-func (d *Directory) rejoin(ctx context.Context, a catalog.Account, r route.Range) error {
+func (j *Rejoiner) rejoin(ctx context.Context, a catalog.Account, r route.Range) error {
 	cmd := &rejoin{SetGate: record.SetGate{Account: a.Name, Gate: record.SecondaryGate(&a)}}
-	if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+	if err := j.stamp.Submit(ctx, r.ID, cmd); err != nil {
 		return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 	}
 	return cmd.outcome()
@@ -338,8 +338,8 @@ func claimOf(get kv.Getter, r geo.RangeID, a geo.Account, by geo.Epoch) (*change
 	return catalog.LostClaim(get, ranges.Service(r), a, by)
 }
 
-// parseRejoined parses an account of the location other that is rewound here.
-func parseRejoined(body []byte, here, other geo.Location) (*catalog.Account, error) {
+// ParseRejoined parses an account of the location other that is rewound here.
+func ParseRejoined(body []byte, here, other geo.Location) (*catalog.Account, error) {
 	return record.ParseOf(body, here, other, func(a *catalog.Account) bool {
 		return a.Active && a.Operation != nil && a.Operation.Kind == catalog.OperationTaken && a.Operation.Rewinding
 	})

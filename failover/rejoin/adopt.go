@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"context"
@@ -51,26 +51,26 @@ var ErrDiverged = errors.New("directory: the former primary has changes of the a
 // applied; with Opened the former streams have ended, too. It may be repeated at any time. Errors: PassedError, the account
 // has gone on in a later epoch; ServerBusy, it was promoted here out of this one; ErrDiverged, the location serves and takes nothing of the account any more, or errRewinds
 // where it may be rewound.
-func (d *Directory) Adopt(ctx context.Context, t Taken) error {
+func (j *Rejoiner) Adopt(ctx context.Context, t Taken) error {
 	a := t.Account
-	if a.Primary == d.stamp.Location() || a.Secondary != d.stamp.Location() {
-		return fmt.Errorf("directory: account %s of %s is not one that %s adopts", a.Name, a.Primary, d.stamp.Location())
+	if a.Primary == j.stamp.Location() || a.Secondary != j.stamp.Location() {
+		return fmt.Errorf("directory: account %s of %s is not one that %s adopts", a.Name, a.Primary, j.stamp.Location())
 	}
-	cmd := &adopt{of: a, fork: t.fork(d.stamp.Route().Catalog())}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	cmd := &adopt{of: a, fork: t.fork(j.stamp.Route().Catalog())}
+	if err := j.stamp.Commit(ctx, cmd); err != nil {
 		return err
 	}
 	if cmd.done {
-		d.moved(record.MoveFollowed, &a, "")
+		j.moved(record.MoveFollowed, &a, "")
 	}
 	catalogLost, early := cmd.diverged, false // early: a node of a former version has opened a gate before the catalog is rewound.
 	var diverged []route.Range
-	if r, ok := d.stamp.Route().Range(d.stamp.Route().Catalog()); ok && catalogLost {
+	if r, ok := j.stamp.Route().Range(j.stamp.Route().Catalog()); ok && catalogLost {
 		diverged = append(diverged, r)
 	}
-	for _, r := range d.stamp.Route().Data(a.Name) {
+	for _, r := range j.stamp.Route().Data(a.Name) {
 		cmd := &follow{SetGate: record.SetGate{Account: a.Name, Gate: record.SecondaryGate(&a)}, fork: t.fork(r.ID), after: catalogLost}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := j.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("account %s: its gate in the %s range: %w", a.Name, r.Service, err)
 		}
 		if cmd.Found.Compare(cmd.Gate.Epoch) > 0 {
@@ -87,14 +87,14 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 		if f == nil {
 			return ErrDiverged // After a planned move: what it has alone stays in its outbox.
 		}
-		claim, err := d.keepLost(ctx, r, a, *f)
+		claim, err := j.keepLost(ctx, r, a, *f)
 		if err != nil {
 			return err
 		}
 		rewinds = rewinds && !claim.Incomplete
 	}
 	if t.Opened {
-		if err := d.stamp.End(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+		if err := j.stamp.End(ctx, j.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (d *Directory) Adopt(ctx context.Context, t Taken) error {
 	case len(diverged) == 0:
 		return nil
 	case rewinds && t.Opened:
-		return errRewinds
+		return ErrRewinds
 	}
 	return ErrDiverged
 }

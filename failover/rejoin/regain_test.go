@@ -1,14 +1,13 @@
-package directory
+package rejoin
 
 import (
 	"fmt"
 	"testing"
 
-	"antipode/directory/record/recordtest"
-
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory/record"
+	"antipode/directory/record/recordtest"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -124,7 +123,7 @@ func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
 		now := change.Gate{Epoch: geo.Epoch{Number: number, Location: "south"}, Role: change.RoleSecondary}
 		stamptest.Submit(t, r.Stamp, geo.FirstRange(geo.Catalog), stamptest.Gate{Account: "acct", Gate: now})
 		of := catalog.Account{Name: "acct", Redundancy: catalog.RAGRS, Epoch: 2, Primary: "south", Secondary: "north"}
-		err := (&Directory{stamp: &record.Store{Stamp: r}}).regain(t.Context(), of, route.Range{ID: geo.FirstRange(geo.Table), Service: geo.Table})
+		err := (&Rejoiner{stamp: &record.Store{Stamp: r}}).regain(t.Context(), of, route.Range{ID: geo.FirstRange(geo.Table), Service: geo.Table})
 		require.ErrorIs(t, err, fails)
 		require.Equal(t, fails == nil, r.gate().Open)
 		require.True(t, r.Has(lives))

@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"context"
@@ -18,20 +18,20 @@ import (
 //
 // It follows as one that has diverged, whatever it has: it serves nothing of the account until an operator has the copy made
 // again. A location that only was late, and follows by now, notices nothing.
-func (d *Directory) Remind(ctx context.Context, above map[geo.Account]geo.Epoch) (err error) {
+func (j *Rejoiner) Remind(ctx context.Context, above map[geo.Account]geo.Epoch) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(above)) {
-		a, failed := d.Account(ctx, name)
+		a, failed := j.accounts.Account(ctx, name)
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("account %s: %w", name, failed))
 			continue
 		}
 		ended := a.Operation == nil || a.Bootstraps() && !a.Copying()
-		if a.Primary != d.stamp.Location() || a.GeoEpoch() != above[name] || !a.Redundancy.Geo() || a.LastFailover == 0 || !ended {
+		if a.Primary != j.stamp.Location() || a.GeoEpoch() != above[name] || !a.Redundancy.Geo() || a.LastFailover == 0 || !ended {
 			continue // An operation calls it itself, but for a rebuild, which it refuses.
 		}
 		lost := *a
 		lost.Operation = &catalog.Operation{Kind: catalog.OperationTaken, After: a.LastFailover, Unplanned: true}
-		if failed := d.peer.Adopt(ctx, Taken{Account: lost}); failed != nil && !errors.Is(failed, ErrDiverged) {
+		if failed := j.peer.Adopt(ctx, Taken{Account: lost}); failed != nil && !errors.Is(failed, ErrDiverged) {
 			err = errors.Join(err, fmt.Errorf("account %s: %w", name, failed))
 		}
 	}

@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"context"
@@ -20,10 +20,10 @@ import (
 
 // regain opens the gate of an account in a range of its former primary whose catalog is rewound. Nothing of the account
 // changes there before. Each step may be repeated.
-func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range) error {
+func (j *Rejoiner) regain(ctx context.Context, a catalog.Account, r route.Range) error {
 	submit := func(body regainBody) (open bool, err error) {
 		cmd := &regain{rejoin{SetGate: record.SetGate{Account: a.Name, Gate: record.SecondaryGate(&a)}}, body, false}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := j.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return false, fmt.Errorf("account %s: its containers in the %s range: %w", a.Name, r.Service, err)
 		}
 		return cmd.open, cmd.outcome()
@@ -32,8 +32,8 @@ func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range
 		return err
 	}
 	rows := keys.AppendAccount(nil, r.Service, a.Name)
-	err := d.eachPage(ctx, r, record.Span{From: rows, End: keys.PrefixEnd(rows), Generations: true}, func(seen [][]byte) error {
-		alone, err := d.those(ctx, a.GeoEpoch(), seen, keys.ParseGeneration, func(of keys.Partition, found *catalog.Container) bool {
+	err := j.eachPage(ctx, r, record.Span{From: rows, End: keys.PrefixEnd(rows), Generations: true}, func(seen [][]byte) error {
+		alone, err := j.those(ctx, a.GeoEpoch(), seen, keys.ParseGeneration, func(of keys.Partition, found *catalog.Container) bool {
 			return of.Generation != (keys.Generation{}) && (found == nil || found.Generation().Before(of.Generation))
 		})
 		for ; err == nil && len(alone) > 0; alone = alone[min(len(alone), record.WipesMax):] {
@@ -48,7 +48,7 @@ func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range
 	if err != nil {
 		return err
 	}
-	swept, err := d.sweptIn(ctx, a, r)
+	swept, err := j.sweptIn(ctx, a, r)
 	if err == nil {
 		_, err = submit(regainBody{Open: true, Swept: swept})
 	}
@@ -56,9 +56,9 @@ func (d *Directory) regain(ctx context.Context, a catalog.Account, r route.Range
 }
 
 // eachPage calls f with each page of the keys of a span in a range.
-func (d *Directory) eachPage(ctx context.Context, r route.Range, of record.Span, f func([][]byte) error) error {
+func (j *Rejoiner) eachPage(ctx context.Context, r route.Range, of record.Span, f func([][]byte) error) error {
 	for of.From != nil {
-		page, err := d.stamp.Keys(ctx, r, of)
+		page, err := j.stamp.Keys(ctx, r, of)
 		if err == nil {
 			err = f(page.Keys)
 		}
@@ -72,10 +72,10 @@ func (d *Directory) eachPage(ctx context.Context, r route.Range, of record.Span,
 
 // those returns the generations of some keys for which f is true of what the catalog here has of their container, nil for
 // nothing. kv.ErrBusy: the catalog has gone on to another epoch, in which the copy may be made again; it says nothing of this one.
-func (d *Directory) those(
+func (j *Rejoiner) those(
 	ctx context.Context, e geo.Epoch, list [][]byte, parse func([]byte) (keys.Partition, error), f func(keys.Partition, *catalog.Container) bool,
 ) (out []keys.Partition, err error) {
-	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+	err = j.stamp.Read(ctx, j.stamp.Route().Catalog(), func(s ranges.State) error {
 		out = nil
 		for _, key := range list {
 			p, err := parse(key)
@@ -99,17 +99,17 @@ func (d *Directory) those(
 }
 
 // sweptIn returns the generations that live, and that a range has closed, and has no rows of.
-func (d *Directory) sweptIn(ctx context.Context, a catalog.Account, r route.Range) (out []change.LostContainer, err error) {
+func (j *Rejoiner) sweptIn(ctx context.Context, a catalog.Account, r route.Range) (out []change.LostContainer, err error) {
 	closed := keys.ClosedGenerations(r.ID, r.Service, a.Name)
-	err = d.eachPage(ctx, r, record.Span{From: closed, End: keys.PrefixEnd(closed)}, func(list [][]byte) error {
-		lives, err := d.those(ctx, a.GeoEpoch(), list, closedGeneration, func(of keys.Partition, found *catalog.Container) bool {
+	err = j.eachPage(ctx, r, record.Span{From: closed, End: keys.PrefixEnd(closed)}, func(list [][]byte) error {
+		lives, err := j.those(ctx, a.GeoEpoch(), list, closedGeneration, func(of keys.Partition, found *catalog.Container) bool {
 			return found != nil && found.Deleted == 0 && found.Generation() == of.Generation
 		})
 		for i := 0; err == nil && i < len(lives); i++ {
 			var rows record.Page
 			p := lives[i]
 			prefix := record.ContainerPrefix(p)
-			rows, err = d.stamp.Keys(ctx, r, record.Span{From: prefix, End: keys.PrefixEnd(prefix), Generations: true})
+			rows, err = j.stamp.Keys(ctx, r, record.Span{From: prefix, End: keys.PrefixEnd(prefix), Generations: true})
 			if err == nil && len(rows.Keys) == 0 {
 				out = append(out, change.LostContainer{Name: p.Container, Epoch: p.Generation.Epoch, Created: p.Generation.Created})
 			}

@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"context"
@@ -44,22 +44,22 @@ import (
 
 // Compare compares the gates of a range that this process leads with the catalog, if the range was recovered with loss
 // and that has not been done since.
-func (d *Directory) Compare(ctx context.Context, r *ranges.Range) error {
+func (j *Rejoiner) Compare(ctx context.Context, r *ranges.Range) error {
 	if !r.Machine.Uncompared() {
 		return nil
 	}
-	c := comparison{d: d, r: r, as: r.Machine.Incarnation()}
+	c := comparison{j: j, r: r, as: r.Machine.Incarnation()}
 	// While its other replicas are away a range takes nothing (R2). Then the catalog is left as it is: each attempt would
 	// begin operations again, and commit that.
-	if err := d.stamp.Submit(ctx, r.ID(), takes{}); err != nil {
+	if err := j.stamp.Submit(ctx, r.ID(), takes{}); err != nil {
 		return fmt.Errorf("range %d, which was recovered with loss: %w", r.ID(), err)
 	}
 	// The list first: a gate that is newer than its record is left to the operation that has set it.
-	accounts, err := d.list(ctx, func(*catalog.Account) bool { return true })
+	accounts, err := j.accounts.List(ctx, func(*catalog.Account) bool { return true })
 	if err != nil {
 		return err
 	}
-	if c.gates, err = d.stamp.Gates(ctx, accounts); err != nil {
+	if c.gates, err = j.stamp.Gates(ctx, accounts); err != nil {
 		return err
 	}
 	gates, err := c.begin(ctx, accounts)
@@ -67,7 +67,7 @@ func (d *Directory) Compare(ctx context.Context, r *ranges.Range) error {
 		return err
 	}
 	for _, a := range accounts {
-		if a.Primary == d.stamp.Location() {
+		if a.Primary == j.stamp.Location() {
 			err = c.primary(ctx, a, gates[a.Name])
 		} else {
 			err = c.copied(ctx, a)
@@ -76,12 +76,12 @@ func (d *Directory) Compare(ctx context.Context, r *ranges.Range) error {
 			return c.failed(a, err)
 		}
 	}
-	return d.stamp.Submit(ctx, r.ID(), compared{c.as})
+	return j.stamp.Submit(ctx, r.ID(), compared{c.as})
 }
 
 // comparison is one Compare.
 type comparison struct {
-	d *Directory
+	j *Rejoiner
 	r *ranges.Range
 	// as is the incarnation of the range, gates are those of the catalog.
 	as    geo.Incarnation
@@ -97,7 +97,7 @@ func (c comparison) failed(a *catalog.Account, err error) error {
 func (c comparison) begin(ctx context.Context, accounts []*catalog.Account) (map[geo.Account]*record.SetGate, error) {
 	gates, last := map[geo.Account]*record.SetGate{}, geo.Timestamp(0)
 	for _, a := range accounts {
-		if a.Primary != c.d.stamp.Location() {
+		if a.Primary != c.j.stamp.Location() {
 			continue
 		}
 		gate, err := c.beginOne(ctx, a)
@@ -128,11 +128,11 @@ func (c comparison) beginOne(ctx context.Context, a *catalog.Account) (*record.S
 		return nil, nil
 	}
 	set := &record.SetGate{Account: a.Name, Gate: want}
-	cmd := &again{account: a.Name, Epoch: a.GeoEpoch(), Lost: lost && want.Numbered, Rate: c.d.rate}
+	cmd := &again{account: a.Name, Epoch: a.GeoEpoch(), Lost: lost && want.Numbered, Rate: c.j.rate}
 	if a.Active && a.Operation == nil && !cmd.Lost {
 		return set, nil
 	}
-	if err := c.d.stamp.Commit(ctx, cmd); err != nil {
+	if err := c.j.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	switch set.After = cmd.after; {
@@ -143,7 +143,7 @@ func (c comparison) beginOne(ctx context.Context, a *catalog.Account) (*record.S
 	case a.Moves():
 		// The other location may have taken it before the command, which then has done nothing: the range is one of the
 		// secondary, and has lost what no cursor shows.
-		if now, err := c.d.Account(ctx, a.Name); err != nil {
+		if now, err := c.j.accounts.Account(ctx, a.Name); err != nil {
 			return nil, err
 		} else if now.GeoEpoch() != a.GeoEpoch() {
 			return nil, kv.ErrBusy
@@ -157,7 +157,7 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *recor
 	if gate == nil {
 		return nil
 	}
-	if err := c.d.stamp.Submit(ctx, c.r.ID(), restore{as: c.as, gate: *gate}); err != nil {
+	if err := c.j.stamp.Submit(ctx, c.r.ID(), restore{as: c.as, gate: *gate}); err != nil {
 		return err
 	}
 	if a.Operation != nil && a.Operation.Kind != catalog.OperationAnnounce && !a.Copying() {
@@ -170,7 +170,7 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *recor
 	if a.Active {
 		known = a.GeoEpoch()
 	}
-	return c.d.stamp.End(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, a.Name, known)
+	return c.j.stamp.End(ctx, []route.Range{{ID: c.r.ID(), Service: ranges.Service(c.r.ID())}}, a.Name, known)
 }
 
 // copied compares an account whose primary is the other location. The gate of a copy that is still to be made is closed
@@ -195,10 +195,10 @@ func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
 func (c comparison) wipe(ctx context.Context, a *catalog.Account, want change.Gate) error {
 	failedOver := a.LastFailover != 0 && want.Role == change.RoleSecondary && !a.Copying()
 	cmd := &wipeRevived{as: c.as, wipe: record.Wipe{Account: a.Name, Gate: want}, lost: failedOver}
-	if err := c.d.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.wipe.Found.Role != change.RolePrimary {
+	if err := c.j.stamp.Submit(ctx, c.r.ID(), cmd); err != nil || cmd.wipe.Found.Role != change.RolePrimary {
 		return err
 	}
-	return c.d.stamp.Submit(ctx, c.r.ID(), restore{c.as, record.SetGate{Account: a.Name, Gate: want}, a.LastFailover != 0})
+	return c.j.stamp.Submit(ctx, c.r.ID(), restore{c.as, record.SetGate{Account: a.Name, Gate: want}, a.LastFailover != 0})
 }
 
 // wipeRevived is wipe in a range that was recovered with loss.

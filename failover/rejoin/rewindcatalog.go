@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"bytes"
@@ -45,35 +45,35 @@ import (
 const sweptMax = 512
 
 // errCatalogLost: the catalog of the former primary is to be rewound before it takes anything else.
-var errCatalogLost = errors.New("directory: the former primary has containers of the account that the present one does not have, or lacks some")
+var ErrCatalogLost = errors.New("directory: the former primary has containers of the account that the present one does not have, or lacks some")
 
 // lostPage returns the next page of rows of a range that the former primary of an account lacks, and where the next one
 // begins, nil for none.
-func (d *Directory) lostPage(ctx context.Context, a catalog.Account, r route.Range, from LostRow) (LostRows, error) {
-	page, err := d.peer.LostRows(ctx, a, r.ID, from)
+func (j *Rejoiner) lostPage(ctx context.Context, a catalog.Account, r route.Range, from LostRow) (LostRows, error) {
+	page, err := j.peer.LostRows(ctx, a, r.ID, from)
 	if err != nil {
 		return page, err
 	}
 	switch {
 	case page.Next != nil || len(page.Swept) == 0:
 	case from.swept(r.Service, a.Name):
-		page, err = d.sweptRows(ctx, r, page.Swept, from.Change)
+		page, err = j.sweptRows(ctx, r, page.Swept, from.Change)
 	default:
 		page.Next = &LostRow{Change: page.Swept[0]}
 	}
 	if err == nil {
-		err = d.ours(ctx, &page)
+		err = j.ours(ctx, &page)
 	}
 	return page, err
 }
 
 // ours leaves out of a page rows of generations that the catalog here does not have, and the record of the account.
-func (d *Directory) ours(ctx context.Context, page *LostRows) error {
+func (j *Rejoiner) ours(ctx context.Context, page *LostRows) error {
 	var out [][]byte
 	var stood []int
 	var last keys.Partition
 	var known bool
-	err := d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+	err := j.stamp.Read(ctx, j.stamp.Route().Catalog(), func(s ranges.State) error {
 		out, stood, last = nil, nil, keys.Partition{}
 		for n, key := range page.Keys {
 			p, _, err := keys.ParsePartition(key)
@@ -102,11 +102,11 @@ func (d *Directory) ours(ctx context.Context, page *LostRows) error {
 }
 
 // sweptRows returns a page of the rows that a range here has of generations, from a key on.
-func (d *Directory) sweptRows(ctx context.Context, r route.Range, prefixes [][]byte, from []byte) (out LostRows, err error) {
+func (j *Rejoiner) sweptRows(ctx context.Context, r route.Range, prefixes [][]byte, from []byte) (out LostRows, err error) {
 	if bytes.Compare(from, prefixes[0]) < 0 {
 		from = prefixes[0]
 	}
-	page, err := d.stamp.Keys(ctx, r, record.Span{From: from, End: keys.PrefixEnd(prefixes[0])})
+	page, err := j.stamp.Keys(ctx, r, record.Span{From: from, End: keys.PrefixEnd(prefixes[0])})
 	switch out.Keys, out.rowsOfSwept = page.Keys, true; {
 	case page.Next != nil:
 		out.Next = &LostRow{Change: page.Next}
@@ -138,9 +138,9 @@ func (out *LostRows) fillSwept(claim *change.LostClaim, s geo.Service, a geo.Acc
 
 // catalogRejoins commits that the catalog of this location, the former primary of an account, is rewound, once the present
 // primary says so. lost reports whether it had diverged: every call finds that.
-func (d *Directory) catalogRejoins(ctx context.Context, a catalog.Account) (lost bool, err error) {
+func (j *Rejoiner) catalogRejoins(ctx context.Context, a catalog.Account) (lost bool, err error) {
 	var claim *change.LostClaim
-	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+	err = j.stamp.Read(ctx, j.stamp.Route().Catalog(), func(s ranges.State) error {
 		claim, err = catalog.LostClaim(s, geo.Catalog, a.Name, a.GeoEpoch())
 		return err
 	})
@@ -150,9 +150,9 @@ func (d *Directory) catalogRejoins(ctx context.Context, a catalog.Account) (lost
 	case claim.Rewound:
 		return true, nil
 	case !a.Operation.RewoundCatalog:
-		return true, errCatalogLost
+		return true, ErrCatalogLost
 	}
-	return true, d.stamp.Commit(ctx, catalogRewound{of: a})
+	return true, j.stamp.Commit(ctx, catalogRewound{of: a})
 }
 
 // catalogRewound commits that the catalog has the containers of the present primary.

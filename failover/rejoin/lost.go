@@ -1,4 +1,4 @@
-package directory
+package rejoin
 
 import (
 	"bytes"
@@ -318,10 +318,10 @@ func (c *keepLost) claim(tx *ranges.Tx, list []geo.Stream) change.LostClaim {
 }
 
 // keepLost keeps the lost changes of an account in a range.
-func (d *Directory) keepLost(ctx context.Context, r route.Range, a catalog.Account, f catalog.Fork) (*change.LostClaim, error) {
+func (j *Rejoiner) keepLost(ctx context.Context, r route.Range, a catalog.Account, f catalog.Fork) (*change.LostClaim, error) {
 	cmd := &keepLost{keepLostBody: keepLostBody{Account: a.Name, By: a.GeoEpoch(), Fork: f}}
 	for cmd.result.Claim == nil {
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := j.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return nil, fmt.Errorf("account %s: its lost changes in the %s range: %w", a.Name, r.Service, err)
 		}
 		cmd.From = cmd.result.Next
