@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/services/catalog"
@@ -53,7 +54,7 @@ func (s *answering) set(asked, ended time.Duration, err error) {
 	if s.known && asked < s.asked && (err != nil || s.err == nil) {
 		return
 	}
-	if err != nil && (s.err == nil || asked-s.ended > operationWait) {
+	if err != nil && (s.err == nil || asked-s.ended > record.OperationWait) {
 		s.since = asked
 	}
 	s.known, s.asked, s.ended, s.err = true, asked, ended, err
@@ -77,7 +78,7 @@ func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
 		if ok, err := d.answering.fresh(d.clock.Mono()); ok {
 			return err
 		}
-		alone, end := d.within(context.WithValue(ctx, sideKey{}, nil), operationWait) // By itself: it has less time than others.
+		alone, end := d.within(context.WithValue(ctx, sideKey{}, nil), record.OperationWait) // By itself: it has less time than others.
 		defer end()
 		asked := d.clock.Mono()
 		err := d.peer.Announce(alone, a)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -37,7 +37,7 @@ func (p *third) Claim(_ context.Context, epochs map[geo.Account]geo.EpochNumber,
 	case p.away:
 		return 0, errPlace
 	case p.passed:
-		return 0, directory.ErrClaimed
+		return 0, unplanned.ErrClaimed
 	case here != "south":
 		return 0, errors.New("not its own location")
 	}
@@ -62,7 +62,7 @@ func (p *third) Withdraw(_ context.Context, name geo.Account, n geo.EpochNumber)
 func newWitnessed(t *testing.T) (*apart, *third) {
 	a := newApart(t)
 	p := &third{clock: a.clock, claims: map[geo.Account]geo.EpochNumber{}, over: a.clock.Mono() + 10*time.Second}
-	a.pair.south.SetClaims(p)
+	a.pair.south.Promoter().SetClaims(p)
 	a.cut = true
 	return a, p
 }
@@ -72,7 +72,7 @@ func (a *apart) back() { a.clock.Step(time.Since(a.clock.Now())) }
 
 func (a *apart) phase(t *testing.T) catalog.PromotionPhase {
 	t.Helper()
-	p, err := a.pair.south.Promotion(t.Context(), a.name)
+	p, err := a.pair.south.Promoter().Promotion(t.Context(), a.name)
 	require.NoError(t, err)
 	all, err := a.pair.south.Promotions(t.Context())
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestR21PromotionWaitsForLeases(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
 		a, p := newWitnessed(t)
-		_, err := a.pair.south.Promote(t.Context(), a.name)
+		_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 		require.NoError(t, err)
 		require.Empty(t, p.claims)
 		for range 10 {
@@ -99,7 +99,7 @@ func TestR21PromotionWaitsForLeases(t *testing.T) {
 			a.requireGates(t, "south", a.name, frozenGate(0))
 			if restarts {
 				a.restart()
-				a.pair.south.SetClaims(p)
+				a.pair.south.Promoter().SetClaims(p)
 			}
 		}
 		require.GreaterOrEqual(t, a.clock.Mono(), p.over)
@@ -118,7 +118,7 @@ func TestR21PromotionWaitsForLeases(t *testing.T) {
 func TestR21RestoredWitnessGetsTheClaimAgain(t *testing.T) {
 	t.Parallel()
 	a, p := newWitnessed(t)
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	require.NoError(t, a.resumed(t, 1))
 	require.Len(t, p.claims, 1)
@@ -142,7 +142,7 @@ func TestR21RestoredWitnessGetsTheClaimAgain(t *testing.T) {
 
 	// Of a claim that is passed meanwhile the promotion ends.
 	a, p = newWitnessed(t)
-	_, err = a.pair.south.Promote(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	require.NoError(t, a.resumed(t, 1))
 	p.passed = true
@@ -166,7 +166,7 @@ func TestR21PromotionWithoutItsWitnessThaws(t *testing.T) {
 			ended = append(ended, m.Reason)
 		}
 	})
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	p.away, p.claims[a.name] = true, 2 // As by a call whose answer was lost.
 	require.ErrorIs(t, a.resumed(t, 3), errPlace)
@@ -177,10 +177,10 @@ func TestR21PromotionWithoutItsWitnessThaws(t *testing.T) {
 	require.Equal(t, catalog.PromotionWithdrawing, a.phase(t))
 	require.Equal(t, geo.Location("north"), a.at(t).Primary)
 	a.requireGates(t, "south", a.name, frozenGate(2))
-	_, err = a.pair.south.Promote(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 	requireCode(t, storageerr.OperationInProgress, err)
 	require.ErrorContains(t, err, "the witness is to forget")
-	ok, err := a.pair.south.EndPromotion(t.Context(), a.name)
+	ok, err := a.pair.south.Promoter().EndPromotion(t.Context(), a.name)
 	require.NoError(t, err)
 	require.False(t, ok)
 
@@ -189,7 +189,7 @@ func TestR21PromotionWithoutItsWitnessThaws(t *testing.T) {
 	require.Empty(t, p.claims)
 	require.Empty(t, a.phase(t))
 	a.back()
-	_, err = a.pair.south.Promote(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	_ = a.resumed(t, 1)
 	require.Equal(t, geo.EpochNumber(3), p.claims[a.name], "a late withdrawal of epoch 2 takes nothing from it")
@@ -202,9 +202,9 @@ func TestR21PromotionByOverride(t *testing.T) {
 	t.Parallel()
 	promoted := func(t *testing.T, a *apart) {
 		t.Helper()
-		_, err := a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+		_, err := a.pair.south.Promoter().PromoteWithoutWitness(t.Context(), a.name)
 		require.NoError(t, err)
-		_, err = a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+		_, err = a.pair.south.Promoter().PromoteWithoutWitness(t.Context(), a.name)
 		requireCode(t, storageerr.OperationInProgress, err)
 		_ = a.resumed(t, 6)
 		require.Equal(t, geo.Location("south"), a.at(t).Primary)
@@ -212,13 +212,13 @@ func TestR21PromotionByOverride(t *testing.T) {
 	for name, before := range map[string]func(t *testing.T, a *apart, p *third){
 		"at once": func(*testing.T, *apart, *third) {},
 		"while it waits": func(t *testing.T, a *apart, _ *third) {
-			_, err := a.pair.south.Promote(t.Context(), a.name)
+			_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 			require.NoError(t, err)
 			_ = a.resumed(t, 2)
 			a.clock.Advance(time.Minute)
 		},
 		"after it ended": func(t *testing.T, a *apart, _ *third) {
-			_, err := a.pair.south.Promote(t.Context(), a.name)
+			_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 			require.NoError(t, err)
 			a.clock.Advance(2 * time.Minute)
 			_ = a.resumed(t, 3)
@@ -242,13 +242,13 @@ func TestR21PromotionByOverride(t *testing.T) {
 	}
 	// One that goes on without the witness and then ends has the witness forget what may be registered.
 	a, p := newWitnessed(t)
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	require.NoError(t, a.resumed(t, 1))
 	require.Len(t, p.claims, 1)
-	_, err = a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().PromoteWithoutWitness(t.Context(), a.name)
 	require.NoError(t, err)
-	ok, err := a.pair.south.EndPromotion(t.Context(), a.name)
+	ok, err := a.pair.south.Promoter().EndPromotion(t.Context(), a.name)
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.NoError(t, a.resumed(t, 2))
@@ -262,14 +262,14 @@ func TestR21PromotionCommitsItsClaim(t *testing.T) {
 	t.Parallel()
 	a, p := newWitnessed(t)
 	p.passed = true
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	require.NoError(t, a.resumed(t, 4))
 	require.Empty(t, a.phase(t))
 	require.Equal(t, geo.Location("north"), a.at(t).Primary)
 
 	p.passed = false
-	_, err = a.pair.south.Promote(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	require.NoError(t, a.resumed(t, 1))
 	require.Equal(t, geo.EpochNumber(3), p.claims[a.name])
@@ -282,7 +282,7 @@ func TestR21PromotionCommitsItsClaim(t *testing.T) {
 	require.Equal(t, geo.Location("north"), a.at(t).Primary)
 	require.Empty(t, a.phase(t))
 	require.Empty(t, p.claims)
-	_, err = a.pair.south.Promote(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	_ = a.resumed(t, 6)
 	require.Equal(t, geo.EpochNumber(6), a.at(t).Epoch)
@@ -293,7 +293,7 @@ func TestR21PromotionOutwaitsALongLease(t *testing.T) {
 	t.Parallel()
 	a, p := newWitnessed(t)
 	p.over = a.clock.Mono() + 5*time.Minute
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	for range 5 {
 		require.NoError(t, a.resumed(t, 1))
@@ -313,14 +313,14 @@ func TestR21ClaimGoesOnAfterACrash(t *testing.T) {
 			a := newApartOf(t, b, geo.Account(fmt.Sprintf("acct%d%t", steps, done)))
 			a.cut = true
 			p := &third{clock: a.clock, claims: map[geo.Account]geo.EpochNumber{}}
-			a.pair.south.SetClaims(p)
-			_, err := a.pair.south.Promote(t.Context(), a.name)
+			a.pair.south.Promoter().SetClaims(p)
+			_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 			require.NoError(t, err)
 			a.south.in, a.south.done = steps, done
 			for range 8 {
 				if _, err := a.pair.south.Resume(t.Context()); err != nil && !errors.Is(err, errLink) {
 					a.restart()
-					a.pair.south.SetClaims(p)
+					a.pair.south.Promoter().SetClaims(p)
 				}
 				a.clock.Advance(time.Second)
 			}
@@ -386,12 +386,12 @@ func TestR21EpochIsAgreedOn(t *testing.T) {
 		own, err := a.north.Own(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, own)
-		_, err = a.pair.south.Promote(t.Context(), a.name)
+		_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 		require.Error(t, err)
 	})
 	t.Run("promoted", func(t *testing.T) {
 		a := begin(t)
-		_, err := a.pair.south.Promote(t.Context(), a.name)
+		_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 		require.NoError(t, err)
 		require.ErrorIs(t, a.resumed(t, 6), errLink)
 		require.Equal(t, geo.Epoch{Number: 2, Location: "south"}, a.at(t).GeoEpoch())
@@ -413,7 +413,7 @@ func TestR21OverrideIsClaimedAfterwards(t *testing.T) {
 	t.Parallel()
 	promoted := func(t *testing.T) (*apart, *third) {
 		a, p := newWitnessed(t)
-		_, err := a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+		_, err := a.pair.south.Promoter().PromoteWithoutWitness(t.Context(), a.name)
 		require.NoError(t, err)
 		for a.at(t).Primary != "south" {
 			require.Zero(t, p.asked, "it does not wait for the witness")
@@ -427,7 +427,7 @@ func TestR21OverrideIsClaimedAfterwards(t *testing.T) {
 	require.Contains(t, a.pair.south.Waits(a.at(t)), errPlace.Error())
 	require.True(t, a.at(t).Operation.Unclaimed)
 	a.restart()
-	a.pair.south.SetClaims(p)
+	a.pair.south.Promoter().SetClaims(p)
 	p.away = false
 	require.ErrorIs(t, a.resumed(t, 1), errLink)
 	require.Equal(t, map[geo.Account]geo.EpochNumber{a.name: 2}, p.claims)

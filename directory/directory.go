@@ -7,6 +7,7 @@ import (
 
 	"antipode/directory/record"
 	"antipode/failover/rejoin"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/verify"
@@ -47,12 +48,11 @@ type Directory struct {
 	stamp  *record.Store
 	peer   Peer
 	images Images
-	claims Claims // nil without a witness
 	// farRows are the rows of the other location: nil where nothing is kept of a copy that is deleted.
 	farRows    verify.Peer
 	salvages   salvages
 	rejoin     *rejoin.Rejoiner
-	registered registrations
+	promoter   *unplanned.Promoter
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
@@ -62,20 +62,15 @@ type Directory struct {
 	idle      atomic.Uint64
 	counts    counts
 	paces     paces
-	waits     waits
-	rests     rests
+	waits     record.Waits
 	answering answering
 	marks     marks
 	endings   endings
 	// received returns the greatest time that the other location has committed of a range here; nil where nobody asks that.
 	received   func(context.Context, geo.RangeID) (geo.Timestamp, error)
 	receptions receptions
-	// promotions bounds the steps of promotions.
-	promotions PromotionTimes
-	// heldBack reports whether something of an account that is secondary here has arrived and waits for the clock.
-	heldBack func(*catalog.Account) bool
-	clock    clock.Clock
-	onMove   func(record.Moved)
+	clock      clock.Clock
+	onMove     func(record.Moved)
 	// rate is that of a bootstrap that is begun without one.
 	rate uint64
 	// life is how long a reservation holds.
@@ -90,9 +85,13 @@ type Directory struct {
 func NewDirectory(s record.Stamp, other geo.Location) *Directory {
 	d := &Directory{
 		stamp: &record.Store{Stamp: &shared{s}}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
-		onMove: func(record.Moved) {}, promotions: promotionTimes(), heldBack: func(*catalog.Account) bool { return false },
+		onMove: func(record.Moved) {},
 	}
-	d.rejoin = rejoin.New(rejoin.Options{Stamp: d.stamp, Other: other, Accounts: d, Moved: d.moved, Claim: d.claimTaken})
+	d.rejoin = rejoin.New(rejoin.Options{
+		Stamp: d.stamp, Other: other, Accounts: d, Moved: d.moved,
+		Claim: func(ctx context.Context, a catalog.Account) error { return d.promoter.ClaimTaken(ctx, a) },
+	})
+	d.promoter = unplanned.New(unplanned.Options{Stamp: d.stamp, Accounts: d, Taken: d.rejoin, Waits: &d.waits, Moved: d.moved})
 	return d
 }
 
@@ -107,6 +106,9 @@ func (d *Directory) SetImages(i Images) {
 	d.images = i
 	d.rejoin.SetImages(i)
 }
+
+// Promoter is what makes this location the primary of accounts without asking the other one.
+func (d *Directory) Promoter() *unplanned.Promoter { return d.promoter }
 
 // Rejoiner is what has former primaries of accounts rejoin at this location.
 func (d *Directory) Rejoiner() *rejoin.Rejoiner { return d.rejoin }
@@ -124,13 +126,6 @@ func (d *Directory) LostRows(ctx context.Context, a catalog.Account, r geo.Range
 	return d.rejoin.LostRows(ctx, a, r, from)
 }
 
-// SetClaims sets the witness of both locations (R21). Without it a promotion claims nothing.
-func (d *Directory) SetClaims(c Claims) { d.claims = c }
-
-// SetHeldBack sets what reports whether something of an account that is secondary here has arrived and waits, or waited some
-// seconds ago, for the clock (R6). It is called from any goroutine. Without it nothing does.
-func (d *Directory) SetHeldBack(f func(*catalog.Account) bool) { d.heldBack = f }
-
 // SetReceived sets what asks the other location up to what time it has committed a range here: see pair.End.Received. Without
 // it a move knows of its streams by what is acknowledged alone.
 func (d *Directory) SetReceived(f func(context.Context, geo.RangeID) (geo.Timestamp, error)) {
@@ -142,6 +137,7 @@ func (d *Directory) SetReceived(f func(context.Context, geo.RangeID) (geo.Timest
 func (d *Directory) SetPace(c clock.Clock, rate uint64) {
 	d.clock, d.rate = c, rate
 	d.rejoin.SetRate(rate)
+	d.promoter.SetClock(c)
 }
 
 // SetTime sets how calls let time pass, in place of clock.Wait and context.WithTimeout.
@@ -149,6 +145,7 @@ func (d *Directory) SetTime(
 	wait func(context.Context, time.Duration) error, within func(context.Context, time.Duration) (context.Context, context.CancelFunc),
 ) {
 	d.wait, d.within = wait, within
+	d.promoter.SetWithin(within)
 }
 
 // Account reads an account from this location's catalog. It returns AccountNotFound if the account

@@ -105,7 +105,7 @@ func (b *both) begin(t *testing.T, verb string, name geo.Account) string {
 		b.cut = false
 		_, err = b.north.Move(t.Context(), name, directory.MoveWithin)
 	case "unplanned":
-		_, err = b.south.Promote(t.Context(), name)
+		_, err = b.south.Promoter().Promote(t.Context(), name)
 	}
 	if err == nil {
 		return ""

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/route"
@@ -29,8 +30,8 @@ const CheckMax = checkMax
 
 // PartsOf are the services of which a copy has a part only: see partsOf.
 func PartsOf(a *catalog.Account, forks []catalog.Fork) (out []geo.Service) {
-	for _, p := range partsOf(a, route.First(), forks) {
-		out = append(out, p.service)
+	for _, p := range unplanned.PartsOf(a, route.First(), forks) {
+		out = append(out, p.Service)
 	}
 	return out
 }

@@ -18,7 +18,7 @@ func TestR19OwnFormerStreamsEnd(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
 	a.cut = true
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	_ = a.resumed(t, 6)
 	id := geo.FirstRange(geo.Catalog)
@@ -39,7 +39,7 @@ func TestR19OwnFormerStreamsEnd(t *testing.T) {
 	north.SetPace(a.clock, 0)
 	north.NeverWait()
 	north.SetPeer(linked{a.pair, a.pair.south})
-	_, err = north.Promote(t.Context(), a.name)
+	_, err = north.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	resume := func() *catalog.Account {
 		for range 8 {

@@ -5,6 +5,7 @@ import (
 
 	"antipode/directory/record"
 	"antipode/failover/rejoin"
+	"antipode/failover/unplanned"
 	"antipode/stamp/ranges"
 )
 
@@ -20,8 +21,6 @@ func Commands() ranges.Commands {
 		kindDrained:              func(body []byte) (ranges.Portable, error) { return parseDrained(body) },
 		kindReached:              func(body []byte) (ranges.Portable, error) { return parseReached(body) },
 		record.KindKeysOf:        func(body []byte) (ranges.Portable, error) { return record.ParseKeysOf(body) },
-		kindFreeze:               func(body []byte) (ranges.Portable, error) { return parseFreeze(body) },
-		kindThaw:                 func(body []byte) (ranges.Portable, error) { return parseThaw(body) },
 		kindSetLocation:          func(body []byte) (ranges.Portable, error) { return parseSetLocation(body) },
 		kindCheckPromotions:      func(body []byte) (ranges.Portable, error) { return parseCheckPromotions(body) },
 		kindRaiseLevels:          func(body []byte) (ranges.Portable, error) { return parseRaiseLevels(body) },
@@ -29,5 +28,6 @@ func Commands() ranges.Commands {
 		kindProbe:                func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 	maps.Copy(all, rejoin.Commands())
+	maps.Copy(all, unplanned.Commands())
 	return all
 }

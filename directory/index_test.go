@@ -65,11 +65,11 @@ func TestR5IndexFollowsTheCatalog(t *testing.T) {
 		return all
 	}
 	require.Empty(t, promotions())
-	_, err = south.Promote(t.Context(), h.name(2))
+	_, err = south.Promoter().Promote(t.Context(), h.name(2))
 	require.NoError(t, err)
 	require.Len(t, promotions(), 1)
 	require.NotNil(t, promotions()[h.name(2)])
-	_, err = south.EndPromotion(t.Context(), h.name(2))
+	_, err = south.Promoter().EndPromotion(t.Context(), h.name(2))
 	require.NoError(t, err)
 	require.Equal(t, catalog.PromotionThawing, promotions()[h.name(2)].Phase)
 

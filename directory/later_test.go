@@ -7,6 +7,7 @@ import (
 
 	"antipode/directory/record"
 	"antipode/directory/record/recordtest"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
@@ -36,7 +37,7 @@ func TestLaterOperationsWait(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &op, now.Operation)
 	}
-	_, err := d.promote(t.Context(), promoting{&a, &catalog.Promotion{Phase: "of a later version", Until: 1 << 62}})
+	_, err := d.promoter.Resume(t.Context(), unplanned.Promoting{Account: &a, Promotion: &catalog.Promotion{Phase: "of a later version", Until: 1 << 62}})
 	require.ErrorIs(t, err, feature.ErrLater)
 
 	a.Operation = nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"antipode/directory/record"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -69,7 +70,7 @@ func (d *Directory) spanning(list []*catalog.Account) (out []*catalog.Account) {
 }
 
 // CheckLocation returns what PromoteLocation would meet. It changes nothing. Errors are as of PromoteLocation.
-func (d *Directory) CheckLocation(ctx context.Context, by Insisted) (out LocationCheck, err error) {
+func (d *Directory) CheckLocation(ctx context.Context, by unplanned.Insisted) (out LocationCheck, err error) {
 	w, err := d.work(ctx)
 	if err != nil {
 		return out, err
@@ -96,7 +97,7 @@ func (d *Directory) CheckLocation(ctx context.Context, by Insisted) (out Locatio
 }
 
 // checkPromotions returns why the promotions of accounts would not begin, empty for those that would.
-func (d *Directory) checkPromotions(ctx context.Context, list []*catalog.Account, by Insisted) (whys []string, err error) {
+func (d *Directory) checkPromotions(ctx context.Context, list []*catalog.Account, by unplanned.Insisted) (whys []string, err error) {
 	for page := range slices.Chunk(list, checkMax) {
 		cmd := &checkPromotions{By: by}
 		for _, a := range page {
@@ -120,7 +121,7 @@ func (d *Directory) checkParts(ctx context.Context, list []*catalog.Account, why
 			return
 		}
 		var why error
-		if why, errs[i] = d.partOf(ctx, list[i]); why != nil {
+		if why, errs[i] = d.promoter.PartOf(ctx, list[i]); why != nil {
 			whys[i] = why.Error()
 		}
 	})
@@ -135,8 +136,8 @@ func (d *Directory) checkParts(ctx context.Context, list []*catalog.Account, why
 // checkPromotions finds why the promotions of accounts would not begin. It stages nothing. Any process of the location
 // submits it for an operator.
 type checkPromotions struct {
-	Names []geo.Account `json:"names"`
-	By    Insisted      `json:"by"`
+	Names []geo.Account      `json:"names"`
+	By    unplanned.Insisted `json:"by"`
 	whys  []string
 }
 
@@ -144,7 +145,7 @@ type checkPromotions struct {
 func (c *checkPromotions) Evaluate(tx *ranges.Tx) error {
 	c.whys = make([]string, len(c.Names))
 	for i, name := range c.Names {
-		err := (&beginPromotion{name: name, by: c.By, dry: true}).Evaluate(tx)
+		err := unplanned.CheckIn(tx, name, c.By)
 		if _, ours := storageerr.Of(err); err != nil && !ours {
 			return err
 		}

@@ -36,7 +36,7 @@ func (d *Directory) endAll(ctx context.Context, m *catalog.LocationMove, under [
 		a := under[i]
 		switch {
 		case m.Unplanned:
-			_, errs[i] = d.EndPromotion(ctx, a.Name)
+			_, errs[i] = d.promoter.EndPromotion(ctx, a.Name)
 		case a.Operation.Move.Reason == "":
 			_, errs[i] = d.EndMove(ctx, a.Name)
 			if row, ok := storageerr.Of(errs[i]); ok && row.Code == storageerr.InvalidInput.Code {
@@ -52,7 +52,7 @@ func (d *Directory) endAll(ctx context.Context, m *catalog.LocationMove, under [
 func (w *work) endable(m *catalog.LocationMove) []*catalog.Account {
 	spared := map[geo.Account]bool{}
 	for _, p := range w.promotions {
-		spared[p.account.Name] = m.Unplanned && !m.WithoutWitness && p.promotion.Unwitnessed
+		spared[p.Account.Name] = m.Unplanned && !m.WithoutWitness && p.Promotion.Unwitnessed
 	}
 	return slices.DeleteFunc(w.moving(m), func(a *catalog.Account) bool { return spared[a.Name] })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"antipode/directory/record"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -62,11 +63,11 @@ func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*ca
 // PromoteLocation begins the unplanned failover of all accounts whose secondary is here (R20), without asking their primary,
 // each as an operator insists for all: see PromoteAs. With WithoutWitness one that is under way, and asks the witness, goes on
 // without it. Other errors are as of MoveLocation.
-func (d *Directory) PromoteLocation(ctx context.Context, by Insisted) (*catalog.LocationMove, error) {
+func (d *Directory) PromoteLocation(ctx context.Context, by unplanned.Insisted) (*catalog.LocationMove, error) {
 	return d.beginLocation(ctx, d.promotesLocation(by))
 }
 
-func (d *Directory) promotesLocation(by Insisted) catalog.LocationMove {
+func (d *Directory) promotesLocation(by unplanned.Insisted) catalog.LocationMove {
 	return catalog.LocationMove{
 		From: d.other, To: d.stamp.Location(), Unplanned: true, WithoutWitness: by.WithoutWitness, AcceptPart: by.AcceptPart,
 	}
@@ -237,7 +238,7 @@ func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave
 	together(ctx, len(wave), func(ctx context.Context, i int) {
 		switch {
 		case m.Unplanned:
-			_, errs[i] = d.PromoteAs(ctx, wave[i].Name, Insisted{m.WithoutWitness, m.AcceptPart})
+			_, errs[i] = d.promoter.PromoteAs(ctx, wave[i].Name, unplanned.Insisted{WithoutWitness: m.WithoutWitness, AcceptPart: m.AcceptPart})
 		default:
 			_, errs[i] = d.beginMove(ctx, wave[i].Name, m.Within)
 		}
@@ -258,7 +259,7 @@ type work struct {
 	all []*catalog.Account
 	// list are those whose primary is here and that have an operation.
 	list       []*catalog.Account
-	promotions []promoting
+	promotions []unplanned.Promoting
 	// location is the failover of a location, nil for none; here is this location.
 	location *catalog.LocationMove
 	here     geo.Location
@@ -283,9 +284,9 @@ func (w *work) moving(m *catalog.LocationMove) (out []*catalog.Account) {
 // promoting are the unplanned failovers that are under way, for that of a location. While the witness is away a claim stays,
 // so the location's must not wait for it: without the witness it begins those failovers again, and its end is over where
 // claims alone are to be withdrawn.
-func (w *work) promoting(m *catalog.LocationMove) []promoting {
-	return slices.DeleteFunc(slices.Clone(w.promotions), func(p promoting) bool {
-		switch p.promotion.Phase {
+func (w *work) promoting(m *catalog.LocationMove) []unplanned.Promoting {
+	return slices.DeleteFunc(slices.Clone(w.promotions), func(p unplanned.Promoting) bool {
+		switch p.Promotion.Phase {
 		case catalog.PromotionWithdrawing:
 			return m.WithoutWitness || m.Phase == catalog.LocationEnding
 		case catalog.PromotionClaiming:
@@ -346,7 +347,7 @@ func (w *work) progress(m *catalog.LocationMove) LocationProgress {
 	}
 	if m.Unplanned {
 		for _, p := range w.promoting(m) {
-			out.Moving[string(p.promotion.Phase)]++
+			out.Moving[string(p.Promotion.Phase)]++
 		}
 	}
 	for _, a := range w.all {

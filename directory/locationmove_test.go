@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -200,11 +201,11 @@ func TestR20LocationMoves(t *testing.T) {
 	h := newHouse(t, many)
 	now := clock.NewManual(time.Now())
 	h.south.directory.SetPace(now, 0)
-	c, err := h.south.directory.CheckLocation(t.Context(), directory.Insisted{})
+	c, err := h.south.directory.CheckLocation(t.Context(), unplanned.Insisted{})
 	require.NoError(t, err)
 	require.Equal(t, directory.LocationProgress{Waiting: many, Alone: 1, Moving: map[string]int{}}, c.LocationProgress)
 	require.Zero(t, c.Move.RefusedCount)
-	_, err = h.south.directory.PromoteLocation(t.Context(), directory.Insisted{})
+	_, err = h.south.directory.PromoteLocation(t.Context(), unplanned.Insisted{})
 	require.NoError(t, err)
 	for n := 0; !h.over(t, h.south); n++ {
 		require.Less(t, n, 100)
@@ -258,7 +259,7 @@ func TestR20LocationPlanIsBounded(t *testing.T) {
 		}))
 	}
 	far := &farther{h.south.stamp, map[string]int{}}
-	c, err := directory.NewDirectory(far, "north").CheckLocation(t.Context(), directory.Insisted{})
+	c, err := directory.NewDirectory(far, "north").CheckLocation(t.Context(), unplanned.Insisted{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"directory.checkPromotions": 2}, far.sent)
 	require.Equal(t, many-1, c.Move.RefusedCount)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -19,7 +20,7 @@ func newWitnessedHouse(t *testing.T, many int) (*house, *third) {
 	now := clock.NewManual(time.Now())
 	h.south.directory.SetPace(now, 0)
 	p := &third{clock: now, claims: map[geo.Account]geo.EpochNumber{}, away: true}
-	h.south.directory.SetClaims(p)
+	h.south.directory.Promoter().SetClaims(p)
 	return h, p
 }
 
@@ -49,7 +50,7 @@ func (h *house) phases(t *testing.T) map[catalog.PromotionPhase]int {
 func TestR21LocationGoesOnWithoutTheWitness(t *testing.T) {
 	t.Parallel()
 	const many = 3
-	without := directory.Insisted{WithoutWitness: true}
+	without := unplanned.Insisted{WithoutWitness: true}
 	for name, c := range map[string]struct {
 		before func(t *testing.T, h *house, p *third)
 		phase  catalog.PromotionPhase
@@ -74,7 +75,7 @@ func TestR21LocationGoesOnWithoutTheWitness(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, p := newWitnessedHouse(t, many)
-			_, err := h.south.directory.PromoteLocation(t.Context(), directory.Insisted{})
+			_, err := h.south.directory.PromoteLocation(t.Context(), unplanned.Insisted{})
 			require.NoError(t, err)
 			h.resume(t, p, 2)
 			c.before(t, h, p)
@@ -102,10 +103,10 @@ func TestR21EndOfALocationSparesAnOverride(t *testing.T) {
 	t.Parallel()
 	const many = 3
 	h, p := newWitnessedHouse(t, many)
-	_, err := h.south.directory.PromoteLocation(t.Context(), directory.Insisted{})
+	_, err := h.south.directory.PromoteLocation(t.Context(), unplanned.Insisted{})
 	require.NoError(t, err)
 	h.resume(t, p, 2)
-	_, err = h.south.directory.PromoteWithoutWitness(t.Context(), h.name(1))
+	_, err = h.south.directory.Promoter().PromoteWithoutWitness(t.Context(), h.name(1))
 	require.NoError(t, err)
 	_, err = h.south.directory.EndLocation(t.Context())
 	require.NoError(t, err)
@@ -121,7 +122,7 @@ func TestR21EndOfALocationSparesAnOverride(t *testing.T) {
 
 	// One that was begun for all without the witness is ended for all.
 	h, p = newWitnessedHouse(t, many)
-	_, err = h.south.directory.PromoteLocation(t.Context(), directory.Insisted{WithoutWitness: true})
+	_, err = h.south.directory.PromoteLocation(t.Context(), unplanned.Insisted{WithoutWitness: true})
 	require.NoError(t, err)
 	h.resume(t, p, 1)
 	require.Equal(t, map[catalog.PromotionPhase]int{catalog.PromotionApplying: many}, h.phases(t))

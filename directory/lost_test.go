@@ -102,7 +102,7 @@ func (a *apart) lost(t *testing.T) lostRows {
 // promoted makes the south the primary, and has the north adopt that: it is rewound then, or has diverged.
 func (a *apart) promoted(t *testing.T, rewinds bool) {
 	t.Helper()
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	err = a.resumed(t, 6)
 	op := a.at(t).Operation
@@ -200,7 +200,7 @@ func (a *apart) follows(t *testing.T) {
 
 func (a *apart) forks(t *testing.T) []catalog.Fork {
 	t.Helper()
-	out, err := a.pair.south.Losses(t.Context(), a.name)
+	out, err := a.pair.south.Promoter().Losses(t.Context(), a.name)
 	require.NoError(t, err)
 	return out
 }
@@ -314,7 +314,7 @@ func TestR22RewoundCopyIsNotPromoted(t *testing.T) {
 	north.SetPace(a.clock, 0)
 	north.SetPeer(linked{a.pair, a.pair.south})
 	// The promotion begins before the record arrives under which the copy is rewound.
-	_, err := north.Promote(t.Context(), a.name)
+	_, err := north.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	a.follows(t)
 	require.NoError(t, a.north.Rejoin(t.Context(), *of))
@@ -326,7 +326,7 @@ func TestR22RewoundCopyIsNotPromoted(t *testing.T) {
 	there, err := north.Account(t.Context(), a.name)
 	require.NoError(t, err)
 	require.Equal(t, of.GeoEpoch(), there.GeoEpoch())
-	p, err := north.Promotion(t.Context(), a.name)
+	p, err := north.Promoter().Promotion(t.Context(), a.name)
 	require.NoError(t, err)
 	require.Nil(t, p)
 	require.NoError(t, a.north.Rejoin(t.Context(), *of))

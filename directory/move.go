@@ -224,7 +224,7 @@ func (d *Directory) closeMoving(ctx context.Context, a catalog.Account) (again t
 	}
 	silent := d.answers(ctx, a)
 	switch {
-	case silent != nil && d.answering.silent() >= operationWait:
+	case silent != nil && d.answering.silent() >= record.OperationWait:
 		return d.endFor(ctx, a, d.silent(silent))
 	case err == nil && waiting == 0 && silent == nil:
 		return d.claim(ctx, a, 0)

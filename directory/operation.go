@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"antipode/directory/record"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -26,9 +27,6 @@ import (
 //	ranges, finish──> complete
 //
 // Resume goes on with it, whichever leader, process or call began it.
-
-// operationWait bounds how long an answer waits for the other location.
-const operationWait = 2 * time.Second
 
 // Resume goes on with the operations of all accounts whose primary is this location, and with the promotions of others to
 // it. It returns the
@@ -51,9 +49,8 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	d.counts.keep(operations)
 	d.paces.keep(operations)
 	d.marks.keep(operations)
-	d.rests.keep(promoted)
-	d.registered.keep(promoted)
-	d.waits.keep(operations, promoted)
+	d.promoter.Keep(promoted)
+	d.waits.Keep(operations, promoted)
 	if w.none() {
 		d.idle.Store(version)
 	}
@@ -63,14 +60,14 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 		if after > 0 && (again == 0 || after < again) {
 			again = after
 		}
-		d.waits.set(a, err)
+		d.waits.Set(a, err)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("account %s: %s: %w", a.Name, does, err))
 		}
 	}
 	together(ctx, len(promotions), func(ctx context.Context, i int) {
 		p := promotions[i]
-		one(p.account, p.promotion.Describe(), func() (time.Duration, error) { return d.promote(ctx, p) })
+		one(p.Account, p.Promotion.Describe(), func() (time.Duration, error) { return d.promoter.Resume(ctx, p) })
 	})
 	resume := func(ctx context.Context, a *catalog.Account) {
 		one(a, a.Operation.Describe(), func() (time.Duration, error) { return d.resume(ctx, *a) })
@@ -111,7 +108,7 @@ func (d *Directory) work(ctx context.Context) (w *work, err error) {
 		case a.Primary == w.here && a.Operation != nil:
 			w.list = append(w.list, a)
 		case a.Primary != w.here && i.promotion != nil:
-			w.promotions = append(w.promotions, promoting{a, i.promotion})
+			w.promotions = append(w.promotions, unplanned.Promoting{Account: a, Promotion: i.promotion})
 		}
 	})
 	if err != nil {
@@ -126,7 +123,7 @@ func (d *Directory) resumeNow(ctx context.Context, a *catalog.Account) error {
 	if a.Operation == nil {
 		return nil
 	}
-	ctx, cancel := d.within(ctx, operationWait)
+	ctx, cancel := d.within(ctx, record.OperationWait)
 	defer cancel()
 	for {
 		again, err := d.resume(ctx, *a)
@@ -298,3 +295,28 @@ func (c announced) Evaluate(tx *ranges.Tx) error {
 
 // Reclaims implements ranges.Reclaimer: the deletion of the copy follows.
 func (announced) Reclaims() {}
+
+// Promotions returns the unplanned failovers to this location that are under way.
+func (d *Directory) Promotions(ctx context.Context) (map[geo.Account]*catalog.Promotion, error) {
+	w, err := d.work(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := map[geo.Account]*catalog.Promotion{}
+	for _, p := range w.promotions {
+		out[p.Account.Name] = p.Promotion
+	}
+	return out, nil
+}
+
+// accountsOf returns the accounts of promotions.
+func accountsOf(list []unplanned.Promoting) (out []*catalog.Account) {
+	for _, p := range list {
+		out = append(out, p.Account)
+	}
+	return out
+}
+
+// Waits returns why the operation of an account could not go on when Resume tried last; empty if it went on, and where
+// Resume has not tried yet.
+func (d *Directory) Waits(a *catalog.Account) string { return d.waits.Why(a) }

@@ -10,6 +10,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -64,16 +65,16 @@ func TestR20PartOfACopyIsRefused(t *testing.T) {
 		require.NotContains(t, err.Error(), "blob (")
 		require.ErrorContains(t, err, "--accept-part")
 	}
-	refused(a.pair.south.CheckPromotion(t.Context(), a.name, directory.Insisted{WithoutWitness: true}))
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	refused(a.pair.south.Promoter().Check(t.Context(), a.name, unplanned.Insisted{WithoutWitness: true}))
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	refused(err)
-	_, err = a.pair.south.PromoteWithoutWitness(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().PromoteWithoutWitness(t.Context(), a.name)
 	refused(err)
 	require.Empty(t, a.phase(t))
 
 	// The recovery comes after the beginning: what counts is the copy that is frozen.
 	s.once = false
-	require.NoError(t, a.pair.south.CheckPromotion(t.Context(), a.name, directory.Insisted{}))
+	require.NoError(t, a.pair.south.Promoter().Check(t.Context(), a.name, unplanned.Insisted{}))
 	require.Empty(t, a.phase(t), "a check begins nothing")
 	var ended string
 	a.pair.south.OnMove(func(m record.Moved) {
@@ -81,7 +82,7 @@ func TestR20PartOfACopyIsRefused(t *testing.T) {
 			ended = m.Reason
 		}
 	})
-	_, err = a.pair.south.Promote(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	s.once = true
 	for range 8 {
@@ -93,9 +94,9 @@ func TestR20PartOfACopyIsRefused(t *testing.T) {
 	require.Empty(t, a.phase(t))
 	require.Equal(t, geo.Location("north"), a.at(t).Primary)
 
-	insisted := directory.Insisted{AcceptPart: true}
-	require.NoError(t, a.pair.south.CheckPromotion(t.Context(), a.name, insisted))
-	_, err = a.pair.south.PromoteAs(t.Context(), a.name, insisted)
+	insisted := unplanned.Insisted{AcceptPart: true}
+	require.NoError(t, a.pair.south.Promoter().Check(t.Context(), a.name, insisted))
+	_, err = a.pair.south.Promoter().PromoteAs(t.Context(), a.name, insisted)
 	require.NoError(t, err)
 	for range 6 {
 		_, _ = a.pair.south.Resume(t.Context())
@@ -109,7 +110,7 @@ func TestR20LocationPassesOverAPart(t *testing.T) {
 	t.Parallel()
 	for _, accepts := range []bool{false, true} {
 		a, _, now := regains(t, 1<<62)
-		_, err := a.pair.south.PromoteLocation(t.Context(), directory.Insisted{AcceptPart: accepts})
+		_, err := a.pair.south.PromoteLocation(t.Context(), unplanned.Insisted{AcceptPart: accepts})
 		require.NoError(t, err)
 		for range 20 {
 			_, _ = a.pair.south.Resume(t.Context())
@@ -181,7 +182,7 @@ func TestR20LocationPlanFindsRefused(t *testing.T) {
 	t.Parallel()
 	a, s, _ := regains(t, 1<<62)
 	d := a.pair.south
-	check := func(by directory.Insisted) directory.LocationCheck {
+	check := func(by unplanned.Insisted) directory.LocationCheck {
 		c, err := d.CheckLocation(t.Context(), by)
 		require.NoError(t, err)
 		m, err := d.LocationMove(t.Context())
@@ -191,17 +192,17 @@ func TestR20LocationPlanFindsRefused(t *testing.T) {
 		require.Equal(t, 1, c.Waiting)
 		return c
 	}
-	c := check(directory.Insisted{})
+	c := check(unplanned.Insisted{})
 	require.Equal(t, 1, c.Move.RefusedCount)
 	require.Equal(t, a.name, c.Move.Refused[0].Account)
 	require.Contains(t, c.Move.Refused[0].Why, "recovered with a loss")
-	require.Equal(t, d.CheckPromotion(t.Context(), a.name, directory.Insisted{}).Error(), c.Move.Refused[0].Why)
-	require.Zero(t, check(directory.Insisted{AcceptPart: true}).Move.RefusedCount)
+	require.Equal(t, d.Promoter().Check(t.Context(), a.name, unplanned.Insisted{}).Error(), c.Move.Refused[0].Why)
+	require.Zero(t, check(unplanned.Insisted{AcceptPart: true}).Move.RefusedCount)
 	s.once = false
-	require.Zero(t, check(directory.Insisted{}).Move.RefusedCount)
+	require.Zero(t, check(unplanned.Insisted{}).Move.RefusedCount)
 
 	s.silent = true // The ranges do not say what they have.
-	c = check(directory.Insisted{})
+	c = check(unplanned.Insisted{})
 	require.Zero(t, c.Move.RefusedCount)
 	require.Equal(t, 1, c.Unchecked)
 	s.silent = false
@@ -209,14 +210,14 @@ func TestR20LocationPlanFindsRefused(t *testing.T) {
 	row := *a.at(t)
 	row.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap, Copying: true}
 	a.store(t, row)
-	c = check(directory.Insisted{AcceptPart: true})
+	c = check(unplanned.Insisted{AcceptPart: true})
 	require.Equal(t, 1, c.Move.RefusedCount)
 	require.Contains(t, c.Move.Refused[0].Why, storageerr.OperationInProgress.Code)
 	row.Operation = nil
 	a.store(t, row)
 
-	_, err := d.PromoteLocation(t.Context(), directory.Insisted{})
+	_, err := d.PromoteLocation(t.Context(), unplanned.Insisted{})
 	require.NoError(t, err)
-	_, err = d.CheckLocation(t.Context(), directory.Insisted{})
+	_, err = d.CheckLocation(t.Context(), unplanned.Insisted{})
 	requireCode(t, storageerr.OperationInProgress, err)
 }

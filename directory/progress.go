@@ -148,7 +148,7 @@ func (d *Directory) has(ctx context.Context, r geo.RangeID, closed geo.Timestamp
 		return true, nil
 	}
 	if !ok || d.clock.Mono()-have.at >= silentFresh {
-		asked, end := d.within(ctx, operationWait)
+		asked, end := d.within(ctx, record.OperationWait)
 		defer end()
 		have.upTo, have.err = d.received(asked, r)
 		have.at = d.clock.Mono()

@@ -123,10 +123,10 @@ func TestR20PromotionAsksNobody(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
 	a.cut = true
-	before, err := a.pair.south.Promote(t.Context(), "acct")
+	before, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	require.Equal(t, geo.Location("north"), before.Primary)
-	_, err = a.pair.south.Promote(t.Context(), "acct")
+	_, err = a.pair.south.Promoter().Promote(t.Context(), "acct")
 	requireCode(t, storageerr.OperationInProgress, err)
 	require.ErrorIs(t, a.resumed(t, 6), errLink)
 	of := a.at(t)
@@ -136,12 +136,12 @@ func TestR20PromotionAsksNobody(t *testing.T) {
 	require.NotZero(t, of.LastFailover)
 	require.True(t, of.Unsure())
 	a.requireGates(t, "south", "acct", change.Gate{Epoch: of.GeoEpoch(), Role: change.RolePrimary, Open: true, Numbered: true})
-	_, err = a.pair.south.Promote(t.Context(), "acct")
+	_, err = a.pair.south.Promoter().Promote(t.Context(), "acct")
 	requireCode(t, storageerr.InvalidInput, err)
-	p, err := a.pair.south.Promotion(t.Context(), "acct")
+	p, err := a.pair.south.Promoter().Promotion(t.Context(), "acct")
 	require.NoError(t, err)
 	require.Nil(t, p)
-	ok, err := a.pair.south.EndPromotion(t.Context(), "acct")
+	ok, err := a.pair.south.Promoter().EndPromotion(t.Context(), "acct")
 	require.NoError(t, err)
 	require.False(t, ok, "it is committed")
 }
@@ -155,16 +155,16 @@ func TestR20PromotionWaitsForWhatIsHeldBack(t *testing.T) {
 			t.Parallel()
 			a := newApart(t)
 			a.cut = true
-			a.pair.south.SetHeldBack(func(of *catalog.Account) bool {
+			a.pair.south.Promoter().SetHeldBack(func(of *catalog.Account) bool {
 				require.Equal(t, a.name, of.Name)
 				seconds--
 				return seconds > 0
 			})
-			_, err := a.pair.south.Promote(t.Context(), "acct")
+			_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 			require.NoError(t, err)
 			applying := 0
 			for ; applying < 20; applying++ {
-				p, err := a.pair.south.Promotion(t.Context(), "acct")
+				p, err := a.pair.south.Promoter().Promotion(t.Context(), "acct")
 				require.NoError(t, err)
 				if p == nil || p.Phase != catalog.PromotionApplying {
 					break
@@ -194,7 +194,7 @@ func TestR20PromotionGoesOnAfterACrash(t *testing.T) {
 			require.Less(t, steps, 40)
 			a := newApartOf(t, b, geo.Account(fmt.Sprintf("acct%d%t", steps, done)))
 			a.cut = true
-			_, err := a.pair.south.Promote(t.Context(), a.name)
+			_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 			require.NoError(t, err)
 			a.south.in, a.south.done = steps, done
 			for range 8 {
@@ -230,7 +230,7 @@ func TestR20PromotionThaws(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, a *apart){
 		"ended": func(t *testing.T, a *apart) {
-			ok, err := a.pair.south.EndPromotion(t.Context(), "acct")
+			ok, err := a.pair.south.Promoter().EndPromotion(t.Context(), "acct")
 			require.NoError(t, err)
 			require.True(t, ok)
 		},
@@ -238,7 +238,7 @@ func TestR20PromotionThaws(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newApart(t)
-			_, err := a.pair.south.Promote(t.Context(), "acct")
+			_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 			require.NoError(t, err)
 			require.NoError(t, a.resumed(t, 2))
 			a.south.in = 4 // The four ranges; then the commit fails.
@@ -248,7 +248,7 @@ func TestR20PromotionThaws(t *testing.T) {
 			require.NoError(t, a.resumed(t, 2))
 			a.requireGates(t, "south", "acct", frozenGate(2))
 			require.Equal(t, geo.Epoch{Number: 1, Location: "north"}, a.at(t).GeoEpoch())
-			p, err := a.pair.south.Promotion(t.Context(), "acct")
+			p, err := a.pair.south.Promoter().Promotion(t.Context(), "acct")
 			require.NoError(t, err)
 			require.Nil(t, p)
 			late, err := directory.Commands()["directory.freeze"]([]byte(`{"account":"acct","epoch":{"Number":1,"Location":"north"},"turn":1}`))
@@ -260,7 +260,7 @@ func TestR20PromotionThaws(t *testing.T) {
 
 			a.clock = clock.NewManual(time.Now())
 			a.restart()
-			_, err = a.pair.south.Promote(t.Context(), "acct")
+			_, err = a.pair.south.Promoter().Promote(t.Context(), "acct")
 			require.NoError(t, err)
 			_ = a.resumed(t, 6)
 			require.Equal(t, geo.Epoch{Number: 2, Location: "south"}, a.at(t).GeoEpoch())
@@ -273,7 +273,7 @@ func TestR20PromotionThaws(t *testing.T) {
 func TestR20PromotionExcludesThePrimary(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	of := *a.at(t)
 	of.Epoch = 7
@@ -296,11 +296,11 @@ func TestR20UnwholeCopyIsNotPromoted(t *testing.T) {
 	of.Epoch = 2
 	of.Operation = &catalog.Operation{Kind: catalog.OperationBootstrap}
 	require.NoError(t, a.pair.south.Prepare(t.Context(), of))
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	requireCode(t, storageerr.OperationInProgress, err)
 
 	a = newApart(t)
-	_, err = a.pair.south.Promote(t.Context(), "acct")
+	_, err = a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	closed := evaluated(func(tx *ranges.Tx) error {
 		g := tx.Gate("acct")
@@ -332,7 +332,7 @@ func TestR22FormerPrimaryIsCompared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newApart(t)
-			_, err := a.pair.south.Promote(t.Context(), "acct")
+			_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 			require.NoError(t, err)
 			require.NoError(t, a.stamps["north"].Submit(t.Context(), geo.FirstRange(geo.Catalog), c.there))
 			err = a.resumed(t, 6)
@@ -371,7 +371,7 @@ func TestR20EpochIsRaisedAboveTheFormerPrimarys(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
 	a.cut = true
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	for range 4 {
 		_, _, err := a.north.Rebuild(t.Context(), "acct", nil)
@@ -393,7 +393,7 @@ func TestR20EpochIsRaisedAboveTheFormerPrimarys(t *testing.T) {
 func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	for range 20 {
 		_ = a.resumed(t, 1)
@@ -403,14 +403,14 @@ func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
 	}
 	taken := *a.at(t)
 	taken.Operation = &catalog.Operation{Kind: catalog.OperationTaken, Unplanned: true}
-	forks, err := a.pair.south.Losses(t.Context(), "acct")
+	forks, err := a.pair.south.Promoter().Losses(t.Context(), "acct")
 	require.NoError(t, err)
 
 	a.cut = true
 	north := directory.NewDirectory(a.stamps["north"], "south")
 	north.SetPace(a.clock, 0)
 	north.SetPeer(linked{a.pair, a.pair.south})
-	_, err = north.Promote(t.Context(), "acct")
+	_, err = north.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	for range 8 {
 		_, _ = north.Resume(t.Context())
@@ -431,10 +431,10 @@ func TestR20EpochIsNotRaisedAboveAPromotion(t *testing.T) {
 func TestR2EndOfAPromotionInDoubt(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	a.south.in, a.south.done = 0, true
-	ok, err := a.pair.south.EndPromotion(t.Context(), "acct")
+	ok, err := a.pair.south.Promoter().EndPromotion(t.Context(), "acct")
 	require.ErrorIs(t, err, kv.ErrUnknown)
 	require.False(t, ok)
 }

@@ -28,7 +28,7 @@ func TestR20PromotionEndsWithItsEpoch(t *testing.T) {
 			})
 			left, behind := update(t, a.north, a.name, catalog.LRS)
 			require.ErrorIs(t, behind, errLink)
-			_, err := a.pair.south.Promote(t.Context(), a.name)
+			_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 			require.NoError(t, err)
 			require.NoError(t, a.resumed(t, 1))
 			if phase != catalog.PromotionClaiming {

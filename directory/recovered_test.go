@@ -178,7 +178,7 @@ func TestR20FormerPrimaryThatIsEmptyFollows(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
 	a.cut = true
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	_ = a.resumed(t, 6)
 	require.Equal(t, geo.Location("south"), a.at(t).Primary)
@@ -293,7 +293,7 @@ func TestR20StoppedCopyIsNotEqual(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, a.stamps["south"].Submit(t.Context(), table, lost))
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	require.ErrorIs(t, a.resumed(t, 6), rejoin.ErrDiverged)
 	require.Equal(t, geo.Location("south"), a.at(t).Primary)
@@ -306,7 +306,7 @@ func TestR20StoppedCopyIsNotEqual(t *testing.T) {
 func TestR20UncomparedRangeIsNotFrozen(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
-	_, err := a.pair.south.Promote(t.Context(), "acct")
+	_, err := a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	stamptest.Submit(t, a.stamps["south"], table, stamptest.Compared{As: 5})
 	require.ErrorIs(t, a.resumed(t, 6), kv.ErrBusy)

@@ -158,7 +158,7 @@ func TestR20OfferFindsAPromotion(t *testing.T) {
 	}
 	require.True(t, away.offer.Account.Offered())
 	a.cut = true
-	_, err = a.pair.south.Promote(t.Context(), "acct")
+	_, err = a.pair.south.Promoter().Promote(t.Context(), "acct")
 	require.NoError(t, err)
 	require.ErrorIs(t, a.resumed(t, 6), errLink)
 	taken := a.at(t)

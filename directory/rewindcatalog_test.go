@@ -267,7 +267,7 @@ func TestR22CatalogIsRewoundAfterACrashAnywhere(t *testing.T) {
 				k.ends(north, both, false)
 				k.ends(north, over, true)
 				k.recorded(north)
-				_, err := k.pair.south.Promote(t.Context(), k.name)
+				_, err := k.pair.south.Promoter().Promote(t.Context(), k.name)
 				require.NoError(t, err)
 				for k.at(t).Primary != "south" {
 					_, err := k.pair.south.Resume(t.Context())

@@ -20,9 +20,9 @@ func TestR21ClaimsThatAreOverAreReleased(t *testing.T) {
 		for name, n := range p.claims {
 			have[name] = geo.Epoch{Number: n, Location: "south"}
 		}
-		require.NoError(t, a.pair.south.ReleaseClaims(t.Context(), have))
+		require.NoError(t, a.pair.south.Promoter().ReleaseClaims(t.Context(), have))
 	}
-	_, err := a.pair.south.Promote(t.Context(), a.name)
+	_, err := a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	for a.at(t).Primary != "south" {
 		_ = a.resumed(t, 1)
@@ -36,17 +36,17 @@ func TestR21ClaimsThatAreOverAreReleased(t *testing.T) {
 	require.NoError(t, a.resumed(t, 1))
 	p.away = true
 	have := map[geo.Account]geo.Epoch{a.name: {Number: 2, Location: "south"}}
-	require.ErrorIs(t, a.pair.south.ReleaseClaims(t.Context(), have), errPlace)
+	require.ErrorIs(t, a.pair.south.Promoter().ReleaseClaims(t.Context(), have), errPlace)
 	p.away = false
 	release()
 	require.Empty(t, p.claims)
 
 	// One that has ended without effect, whose withdrawal the witness has lost since.
 	a, p = newWitnessed(t)
-	_, err = a.pair.south.Promote(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().Promote(t.Context(), a.name)
 	require.NoError(t, err)
 	require.NoError(t, a.resumed(t, 1))
-	_, err = a.pair.south.EndPromotion(t.Context(), a.name)
+	_, err = a.pair.south.Promoter().EndPromotion(t.Context(), a.name)
 	require.NoError(t, err)
 	require.NoError(t, a.resumed(t, 2))
 	require.Empty(t, a.phase(t))
@@ -57,5 +57,5 @@ func TestR21ClaimsThatAreOverAreReleased(t *testing.T) {
 	release()
 	require.Len(t, p.claims, 1, "of an epoch that was never seen here: the catalog may have lost it")
 	none := directory.NewDirectory(a.south, "north")
-	require.NoError(t, none.ReleaseClaims(t.Context(), have), "there is no witness")
+	require.NoError(t, none.Promoter().ReleaseClaims(t.Context(), have), "there is no witness")
 }

@@ -65,7 +65,7 @@ func (d *Directory) alter(ctx context.Context, cmd *alter) (a *catalog.Account, 
 
 // awaitPeer waits, for a while, until the other location has an account as it is here. It returns why it has not.
 func (d *Directory) awaitPeer(ctx context.Context, a *catalog.Account) (behind error) {
-	ctx, cancel := d.within(ctx, operationWait)
+	ctx, cancel := d.within(ctx, record.OperationWait)
 	defer cancel()
 	for {
 		behind := d.peer.Announce(ctx, *a)

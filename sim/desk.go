@@ -48,10 +48,10 @@ func (m *member) openDesk() {
 	d.directory.SetTime(d.wait, d.within)
 	d.directory.SetPace(m.clock, m.l.s.copyRate())
 	if s.promotions != nil {
-		d.directory.SetPromotionTimes(s.promotionTimes)
+		d.directory.Promoter().SetTimes(s.promotionTimes)
 	}
 	if s.third != nil {
-		d.directory.SetClaims(thirdClaims{m.witness()})
+		d.directory.Promoter().SetClaims(thirdClaims{m.witness()})
 	}
 	images := primary.New(d)
 	images.Images = s.imageBounds()

@@ -138,7 +138,7 @@ func (m *member) release() {
 	if m.desk == nil || m.killed != nil || m.l.newest(geo.FirstRange(geo.Catalog)) != m {
 		return
 	}
-	if err := m.desk.directory.ReleaseClaims(context.Background(), m.confirming.Claims()); err != nil {
+	if err := m.desk.directory.Promoter().ReleaseClaims(context.Background(), m.confirming.Claims()); err != nil {
 		m.l.s.event("%s node %d: claims that are over stay: %v", m.l.name, m.id, err)
 	}
 }

@@ -73,12 +73,12 @@ func asksForItsEnd(ctx context.Context, d *directory.Directory, a geo.Account) e
 }
 
 func asksForPromotion(ctx context.Context, d *directory.Directory, a geo.Account) error {
-	_, err := d.Promote(ctx, a)
+	_, err := d.Promoter().Promote(ctx, a)
 	return err
 }
 
 func asksForTheThaw(ctx context.Context, d *directory.Directory, a geo.Account) error {
-	_, err := d.EndPromotion(ctx, a)
+	_, err := d.Promoter().EndPromotion(ctx, a)
 	return err
 }
 
@@ -99,7 +99,7 @@ func witnessAway(c *scenario) {
 	c.promotionTimes.Within = time.Second
 	c.third.cutOff(2500*time.Millisecond, c.far.name)
 	for _, m := range c.far.members {
-		m.desk.directory.SetPromotionTimes(c.promotionTimes)
+		m.desk.directory.Promoter().SetTimes(c.promotionTimes)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"antipode/directory"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
 )
@@ -38,7 +38,7 @@ func (s *Sim) planPromotions(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0x70726f6d6f7465))
 	if s.failovers != nil && !s.doubts && rng.Float64() < promotionShare || s.promotes {
 		s.promotions = rng
-		s.promotionTimes = directory.PromotionTimes{
+		s.promotionTimes = unplanned.Times{
 			Within: [...]time.Duration{700 * time.Millisecond, 2 * time.Second, 4 * time.Second}[rng.IntN(3)],
 			Quiet:  60 * time.Millisecond, Most: 400 * time.Millisecond,
 		}
@@ -157,9 +157,9 @@ func (s *Sim) promote(a *account, done func()) {
 		return
 	}
 	m.begin(func() {
-		ask := m.desk.directory.Promote
+		ask := m.desk.directory.Promoter().Promote
 		if s.third != nil && s.promotions.Float64() < unwitnessedShare {
-			ask = m.desk.directory.PromoteWithoutWitness
+			ask = m.desk.directory.Promoter().PromoteWithoutWitness
 		}
 		_, err := ask(context.Background(), a.name)
 		s.event("%s: asked for a promotion at %s: %v", a.name, at.name, err)
@@ -195,7 +195,7 @@ func (s *Sim) endPromotion(a *account, at *location) {
 		return
 	}
 	m.begin(func() {
-		ok, err := m.desk.directory.EndPromotion(context.Background(), a.name)
+		ok, err := m.desk.directory.Promoter().EndPromotion(context.Background(), a.name)
 		s.event("%s: asked for the end of a promotion: %t, %v", a.name, ok, err)
 	})
 }

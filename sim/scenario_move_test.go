@@ -43,7 +43,7 @@ func (c *scenario) operator(l *location, ask func(*directory.Directory) error) s
 // promote asks for an unplanned failover of the account.
 func (c *scenario) promote(*datadriven.TestData) string {
 	return c.operator(c.far, func(d *directory.Directory) error {
-		_, err := d.Promote(context.Background(), c.account.name)
+		_, err := d.Promoter().Promote(context.Background(), c.account.name)
 		return err
 	})
 }
@@ -51,7 +51,7 @@ func (c *scenario) promote(*datadriven.TestData) string {
 // cancel asks for the end of an unplanned failover.
 func (c *scenario) cancel(*datadriven.TestData) string {
 	return c.operator(c.far, func(d *directory.Directory) error {
-		ok, err := d.EndPromotion(context.Background(), c.account.name)
+		ok, err := d.Promoter().EndPromotion(context.Background(), c.account.name)
 		require.True(c.t, ok || err != nil)
 		return err
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
-	"antipode/directory"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/replication/bus"
 	"antipode/stamp/change"
@@ -146,7 +146,7 @@ func (c *scenario) open(d *datadriven.TestData) string {
 		c.moves = rand.New(rand.NewPCG(1, 1))
 		c.story = func() {} // Its account has a copy from the start.
 		c.promotions = rand.New(rand.NewPCG(1, 2))
-		c.promotionTimes = directory.PromotionTimes{Within: 10 * time.Second, Quiet: 600 * time.Millisecond, Most: 2 * time.Second}
+		c.promotionTimes = unplanned.Times{Within: 10 * time.Second, Quiet: 600 * time.Millisecond, Most: 2 * time.Second}
 	}
 	if d.HasArg("witness") {
 		c.fences = rand.New(rand.NewPCG(1, 3))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"antipode/directory"
+	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/stamp/extent"
@@ -154,7 +155,7 @@ type Sim struct {
 	away float64
 	// promotions draws the unplanned failovers and what becomes of their primaries, nil in a run without: see promotions.go.
 	promotions     *rand.Rand
-	promotionTimes directory.PromotionTimes
+	promotionTimes unplanned.Times
 	// third is the witness, nil in a run without: see third.go.
 	third *third
 	// doubts, promotes and witnessed are those of Options.
@@ -320,10 +321,9 @@ func (s *Sim) boot() {
 	if s.rests {
 		s.startLooks()
 	}
-	ctx := context.Background()
 	for _, a := range accountPlan {
 		made := newAccount(a.name, s.locations[a.home])
-		stored, err := made.home.directory.CreateAs(ctx, directory.Wanted{
+		stored, err := made.home.directory.CreateAs(context.Background(), directory.Wanted{
 			Name: a.name, Key1: []byte("key1"), Key2: []byte("key2"), Redundancy: s.redundancyAtStart(),
 		})
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"antipode/directory"
+	"antipode/failover/unplanned"
 	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -338,7 +338,7 @@ type thirdClaims struct{ *witness.Client }
 func (c thirdClaims) Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (time.Duration, error) {
 	until, err := c.Client.Claim(ctx, epochs, here)
 	if errors.Is(err, witness.ErrPassed) {
-		err = fmt.Errorf("%w: %w", directory.ErrClaimed, err)
+		err = fmt.Errorf("%w: %w", unplanned.ErrClaimed, err)
 	}
 	return until, err
 }

@@ -21,3 +21,6 @@ func ImageEnds(tx *ranges.Tx, a geo.Account, e geo.Epoch) []geo.Seq {
 	}
 	return out
 }
+
+// OperationWait bounds how long an answer waits for the other location.
+const OperationWait = 2 * time.Second

@@ -189,7 +189,7 @@ func TestR20PromotionIsCancelled(t *testing.T) {
 	_, err = k.UpdateAccount(t.Context(), "northacct", wire.UpdateAccount{Failover: &wire.Failover{Type: wire.FailoverEnd}})
 	require.NoError(t, err)
 	eventually(t, "the promotion ends", func() bool {
-		p, err := c.locations[South].Directory.Promotion(t.Context(), "northacct")
+		p, err := c.locations[South].Directory.Promoter().Promotion(t.Context(), "northacct")
 		return err == nil && p == nil
 	})
 	requireAt(t, c, "northacct", North)
@@ -215,7 +215,7 @@ func TestR20PromotionOfAnUnreachablePrimary(t *testing.T) {
 	}
 	a := direct("of the north")
 	require.Equal(t, http.StatusNoContent, a.status)
-	_, err := c.locations[South].Directory.Promote(t.Context(), "northacct")
+	_, err := c.locations[South].Directory.Promoter().Promote(t.Context(), "northacct")
 	require.NoError(t, err)
 	south := func() *catalog.Account {
 		a, err := c.locations[South].Directory.Account(t.Context(), "northacct")
@@ -269,7 +269,7 @@ func TestR20PromotionDuringAMove(t *testing.T) {
 	_, err := north.Move(t.Context(), "northacct", time.Hour)
 	require.NoError(t, err)
 	eventually(t, "the account is offered", func() bool { return peer.offered.Load() != nil })
-	_, err = c.locations[South].Directory.Promote(t.Context(), "northacct")
+	_, err = c.locations[South].Directory.Promoter().Promote(t.Context(), "northacct")
 	require.NoError(t, err)
 	eventually(t, "the offer meets the promotion", func() bool {
 		_, err := c.locations[South].Directory.Offer(t.Context(), *peer.offered.Load())

@@ -223,7 +223,7 @@ func TestR21PromotionWithTheWitnessAway(t *testing.T) {
 	_, err := a.locations[South].Promote(t.Context(), "northacct", wire.Failover{})
 	require.NoError(t, err)
 	eventually(t, "the claim is registered", func() bool { return claims() == 1 })
-	ok, err := a.locations[South].Directory.EndPromotion(t.Context(), "northacct")
+	ok, err := a.locations[South].Directory.Promoter().EndPromotion(t.Context(), "northacct")
 	require.NoError(t, err)
 	if ok { // Else it was that quick.
 		eventually(t, "the claim is withdrawn", func() bool { return claims() == 0 })

@@ -239,12 +239,12 @@ func New(o Options) *Location {
 	l.queueing = newQueueing(l)
 	l.Directory.SetImages(l.Primary)
 	l.Directory.OnMove(l.reportMove)
-	l.Directory.SetHeldBack(func(a *catalog.Account) bool {
+	l.Directory.Promoter().SetHeldBack(func(a *catalog.Account) bool {
 		return slices.ContainsFunc(geo.Services[:], func(s geo.Service) bool { return l.waitsForClock(a, s) })
 	})
 	l.Directory.SetPace(o.Clock, o.CopyRate)
 	if o.Witness != nil {
-		l.Directory.SetClaims(claims{o.Witness})
+		l.Directory.Promoter().SetClaims(claims{o.Witness})
 	}
 	return l
 }

@@ -214,12 +214,12 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 
 // endFailover ends the failover of an account to this location, or from it.
 func (l *Location) endFailover(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	ended, err := l.Directory.EndPromotion(ctx, name)
+	ended, err := l.Directory.Promoter().EndPromotion(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if !ended {
-		p, err := l.Directory.Promotion(ctx, name)
+		p, err := l.Directory.Promoter().Promotion(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func (l *Location) releaseClaims(ctx context.Context, s *stamp.Stamp) {
 		if s.Leader(l.o.Route.Catalog()) == nil {
 			continue // The process with the catalog's leader does it.
 		}
-		if err := l.Directory.ReleaseClaims(ctx, l.confirming.claims()); err != nil && ctx.Err() == nil {
+		if err := l.Directory.Promoter().ReleaseClaims(ctx, l.confirming.claims()); err != nil && ctx.Err() == nil {
 			l.o.Logger.Info("claims that are over stay at the witness", "location", l.o.Name, "error", err)
 		}
 	}

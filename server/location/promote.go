@@ -8,8 +8,8 @@ import (
 	"time"
 
 	wire "antipode/client/admin"
-	"antipode/directory"
 	"antipode/failover/confirm"
+	"antipode/failover/unplanned"
 	"antipode/failover/witness"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -28,12 +28,12 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 	}
 	by := insisted(f)
 	if !f.DryRun {
-		if _, err := l.Directory.PromoteAs(ctx, name, by); err != nil {
+		if _, err := l.Directory.Promoter().PromoteAs(ctx, name, by); err != nil {
 			return wire.AccountUpdated{}, err
 		}
 	}
 	// Before the account: no promotion then, and this location not the primary later, means that it has ended without effect.
-	p, err := l.Directory.Promotion(ctx, name)
+	p, err := l.Directory.Promoter().Promotion(ctx, name)
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
@@ -41,7 +41,7 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
-	forks, err := l.Directory.Losses(ctx, name)
+	forks, err := l.Directory.Promoter().Losses(ctx, name)
 	if err != nil {
 		return wire.AccountUpdated{}, err
 	}
@@ -52,7 +52,7 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 	l.describeFollowed(a, &out.Account)
 	l.describePromotion(a, p, &out.Account)
 	if f.DryRun && p == nil {
-		if err := l.Directory.CheckPromotion(ctx, name, by); err != nil {
+		if err := l.Directory.Promoter().Check(ctx, name, by); err != nil {
 			row, ours := storageerr.Of(err)
 			if !ours || row.Status >= http.StatusInternalServerError {
 				return wire.AccountUpdated{}, err
@@ -64,8 +64,8 @@ func (l *Location) Promote(ctx context.Context, name geo.Account, f wire.Failove
 }
 
 // insisted is what an operator insists on for an unplanned failover.
-func insisted(f wire.Failover) directory.Insisted {
-	return directory.Insisted{WithoutWitness: f.WithoutWitness, AcceptPart: f.AcceptPart}
+func insisted(f wire.Failover) unplanned.Insisted {
+	return unplanned.Insisted{WithoutWitness: f.WithoutWitness, AcceptPart: f.AcceptPart}
 }
 
 // DescribePromotion adds to the description of an account whose secondary is this location its unplanned failover to here
@@ -74,7 +74,7 @@ func (l *Location) DescribePromotion(ctx context.Context, a *catalog.Account, ou
 	if _, err := l.Stamp(); err != nil || a.Secondary != l.o.Name {
 		return
 	}
-	if p, err := l.Directory.Promotion(ctx, a.Name); err == nil {
+	if p, err := l.Directory.Promoter().Promotion(ctx, a.Name); err == nil {
 		l.describePromotion(a, p, out)
 	}
 }
@@ -129,7 +129,7 @@ func (c claims) Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumbe
 	defer cancel()
 	until, err := c.Witness.Claim(ctx, epochs, here)
 	if errors.Is(err, witness.ErrPassed) {
-		err = fmt.Errorf("%w: %w", directory.ErrClaimed, err)
+		err = fmt.Errorf("%w: %w", unplanned.ErrClaimed, err)
 	}
 	return until, err
 }

@@ -1,4 +1,4 @@
-package directory
+package unplanned
 
 import (
 	"context"
@@ -51,21 +51,21 @@ var errUnclaimed = errors.New("no witness is configured in this process, as ther
 
 // PromoteWithoutWitness is Promote by an operator who knows that the present primary takes no writes: the witness is not
 // asked. A promotion that is under way and waits for the witness goes on without it.
-func (d *Directory) PromoteWithoutWitness(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	return d.PromoteAs(ctx, name, Insisted{WithoutWitness: true})
+func (u *Promoter) PromoteWithoutWitness(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	return u.PromoteAs(ctx, name, Insisted{WithoutWitness: true})
 }
 
-// claimTaken registers the claim of an epoch that has begun without the witness, once the witness can be reached. From then
+// ClaimTaken registers the claim of an epoch that has begun without the witness, once the witness can be reached. From then
 // on no lease that is granted to the former primary holds for the account; those of before end by themselves.
-func (d *Directory) claimTaken(ctx context.Context, a catalog.Account) error {
-	if d.claims == nil {
+func (u *Promoter) ClaimTaken(ctx context.Context, a catalog.Account) error {
+	if u.claims == nil {
 		return nil
 	}
-	_, err := d.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{a.Name: a.Epoch}, d.stamp.Location())
+	_, err := u.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{a.Name: a.Epoch}, u.stamp.Location())
 	if err != nil && !errors.Is(err, ErrClaimed) { // A higher claim does as much.
 		return fmt.Errorf("the witness does not have its claim, after the failover without it: %w", err)
 	}
-	return d.stamp.Commit(ctx, claimedTaken{a})
+	return u.stamp.Commit(ctx, claimedTaken{a})
 }
 
 // claimedTaken commits that the witness has the claim of an account that this location has taken without it.
@@ -94,43 +94,43 @@ func overridden(of catalog.Promotion, until time.Time) *catalog.Promotion {
 }
 
 // awaitWitness registers the claim of a promotion, and waits for the leases from before it.
-func (d *Directory) awaitWitness(ctx context.Context, of promoting) (again time.Duration, err error) {
-	name, p := of.account.Name, of.promotion
-	if d.claims == nil {
+func (u *Promoter) awaitWitness(ctx context.Context, of Promoting) (again time.Duration, err error) {
+	name, p := of.Account.Name, of.Promotion
+	if u.claims == nil {
 		return 0, errUnclaimed
 	}
-	until, known := d.registered.of(of)
-	if !known || d.clock.Mono() >= until {
+	until, known := u.registered.of(of)
+	if !known || u.clock.Mono() >= until {
 		// Also at the end: the witness may have been restored meanwhile, from a file without the claim. Then this registers it again,
 		// and the leases that the witness has granted until now have to end, too.
-		until, err = d.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{name: p.Claim}, d.stamp.Location())
+		until, err = u.claims.Claim(ctx, map[geo.Account]geo.EpochNumber{name: p.Claim}, u.stamp.Location())
 		switch {
 		case errors.Is(err, ErrClaimed):
-			return d.thawFor(ctx, of, err.Error())
+			return u.thawFor(ctx, of, err.Error())
 		case err != nil:
 			return 0, err
 		}
-		d.registered.set(of, until)
+		u.registered.set(of, until)
 	}
-	left := until - d.clock.Mono()
+	left := until - u.clock.Mono()
 	if left <= 0 || plantedbugs.Planted(plantedbugs.ClaimUnawaited) {
-		return applyPause, d.stamp.Commit(ctx, &promotionTo{name: name, of: p, to: catalog.PromotionApplying})
+		return applyPause, u.stamp.Commit(ctx, &promotionTo{name: name, of: p, to: catalog.PromotionApplying})
 	}
-	within := d.promotions.Within
-	if needs := d.clock.Now().Add(left + within/2); p.Until.Time().Before(needs) { // The leases are long.
-		return applyPause, d.stamp.Commit(ctx, &promotionTo{name: name, of: p, to: p.Phase, until: needs.Add(within / 2)})
+	within := u.times.Within
+	if needs := u.clock.Now().Add(left + within/2); p.Until.Time().Before(needs) { // The leases are long.
+		return applyPause, u.stamp.Commit(ctx, &promotionTo{name: name, of: p, to: p.Phase, until: needs.Add(within / 2)})
 	}
 	return max(applyPause, left), nil
 }
 
 // releaseWitness has the witness forget the claim of a promotion that has ended, which then is no more.
-func (d *Directory) releaseWitness(ctx context.Context, of promoting) error {
-	if d.claims != nil { // Else there is no witness any more, and no lease.
-		if err := d.claims.Withdraw(ctx, of.account.Name, of.promotion.Claim); err != nil {
+func (u *Promoter) releaseWitness(ctx context.Context, of Promoting) error {
+	if u.claims != nil { // Else there is no witness any more, and no lease.
+		if err := u.claims.Withdraw(ctx, of.Account.Name, of.Promotion.Claim); err != nil {
 			return err
 		}
 	}
-	return d.stamp.Commit(ctx, &withdrawn{name: of.account.Name, of: *of.promotion})
+	return u.stamp.Commit(ctx, &withdrawn{name: of.Account.Name, of: *of.Promotion})
 }
 
 // stageWithdrawal has a promotion end but for its claim. From here on the claimed epoch can never begin.
@@ -179,20 +179,20 @@ type registration struct {
 	until  time.Duration
 }
 
-func (r *registrations) of(p promoting) (until time.Duration, known bool) {
+func (r *registrations) of(p Promoting) (until time.Duration, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, known := r.at[p.account.Name]
-	return at.until, known && at.number == p.promotion.Claim
+	at, known := r.at[p.Account.Name]
+	return at.until, known && at.number == p.Promotion.Claim
 }
 
-func (r *registrations) set(p promoting, until time.Duration) {
+func (r *registrations) set(p Promoting, until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.at == nil {
 		r.at = map[geo.Account]registration{}
 	}
-	r.at[p.account.Name] = registration{p.promotion.Claim, until}
+	r.at[p.Account.Name] = registration{p.Promotion.Claim, until}
 }
 
 // keep forgets the accounts that have no promotion any more.

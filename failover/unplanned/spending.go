@@ -1,4 +1,4 @@
-package directory
+package unplanned
 
 import (
 	"context"
@@ -19,14 +19,14 @@ const releasesMax = 100
 // ReleaseClaims withdraws those of the claims of this location, of all that the witness is known to have, that are over:
 // their promotion has ended, and the other location knows of the claimed epoch, or that can never begin any more. So the
 // witness keeps no more claims than there are promotions of which a former primary does not know. It may be repeated.
-func (d *Directory) ReleaseClaims(ctx context.Context, have map[geo.Account]geo.Epoch) error {
+func (u *Promoter) ReleaseClaims(ctx context.Context, have map[geo.Account]geo.Epoch) error {
 	own := maps.Clone(have)
-	maps.DeleteFunc(own, func(_ geo.Account, e geo.Epoch) bool { return e.Location != d.stamp.Location() })
-	if d.claims == nil || len(own) == 0 {
+	maps.DeleteFunc(own, func(_ geo.Account, e geo.Epoch) bool { return e.Location != u.stamp.Location() })
+	if u.claims == nil || len(own) == 0 {
 		return nil
 	}
 	var spent []geo.Account
-	err := d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) error {
+	err := u.stamp.Read(ctx, u.stamp.Route().Catalog(), func(s ranges.State) error {
 		spent = nil
 		for _, name := range slices.Sorted(maps.Keys(own)) {
 			over, err := claimOver(s, name, own[name])
@@ -43,7 +43,7 @@ func (d *Directory) ReleaseClaims(ctx context.Context, have map[geo.Account]geo.
 		return err
 	}
 	for _, name := range spent[:min(len(spent), releasesMax)] {
-		if err := d.claims.Withdraw(ctx, name, own[name].Number); err != nil {
+		if err := u.claims.Withdraw(ctx, name, own[name].Number); err != nil {
 			return err
 		}
 	}

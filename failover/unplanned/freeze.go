@@ -1,4 +1,4 @@
-package directory
+package unplanned
 
 import (
 	"context"
@@ -20,13 +20,13 @@ import (
 
 // frozen freezes the copy of an account in all ranges under a turn, and returns where it ends in the streams of the
 // primary's epoch. Turn 0 freezes nothing. errUnwhole: a range does not have the copy, or not all of it.
-func (d *Directory) frozen(ctx context.Context, name geo.Account, e geo.Epoch, turn uint32) (out []catalog.Fork, err error) {
-	for _, r := range d.stamp.Route().Everywhere(name) {
+func (u *Promoter) frozen(ctx context.Context, name geo.Account, e geo.Epoch, turn uint32) (out []catalog.Fork, err error) {
+	for _, r := range u.stamp.Route().Everywhere(name) {
 		cmd := &freeze{freezeBody: freezeBody{Account: name, Epoch: e, Turn: turn}}
 		if plantedbugs.Planted(plantedbugs.PromotedUnfrozen) && r.Service != geo.Catalog {
 			cmd.Turn = 0
 		}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := u.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return nil, fmt.Errorf("account %s: its copy in the %s range: %w", name, r.Service, err)
 		}
 		if !cmd.found.Whole {
@@ -197,14 +197,14 @@ func (c *thaw) DecodeResult(b []byte) error {
 }
 
 // thaw opens the gates of a promotion that ends without effect, and ends it.
-func (d *Directory) thaw(ctx context.Context, name geo.Account, p *catalog.Promotion) error {
-	for _, r := range d.stamp.Route().Data(name) {
+func (u *Promoter) thaw(ctx context.Context, name geo.Account, p *catalog.Promotion) error {
+	for _, r := range u.stamp.Route().Data(name) {
 		cmd := &thaw{freezeBody{Account: name, Epoch: p.GeoEpoch(), Turn: p.Turn}}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := u.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("account %s: its gate in the %s range: %w", name, r.Service, err)
 		}
 	}
-	return d.stamp.Commit(ctx, &thawed{name: name, of: *p})
+	return u.stamp.Commit(ctx, &thawed{name: name, of: *p})
 }
 
 // thawed ends a promotion without effect, but for its claim, and opens the catalog's gate.
@@ -231,20 +231,20 @@ func (*thawed) Reclaims() {}
 
 // Losses returns where the copy of an account ends in the streams of its former primary, if this location has become the
 // primary by an unplanned failover, else where the copy here would end now.
-func (d *Directory) Losses(ctx context.Context, name geo.Account) ([]catalog.Fork, error) {
+func (u *Promoter) Losses(ctx context.Context, name geo.Account) ([]catalog.Fork, error) {
 	for {
-		a, err := d.Account(ctx, name)
+		a, err := u.accounts.Account(ctx, name)
 		switch {
 		case err != nil:
 			return nil, err
-		case a.Primary == d.stamp.Location():
-			return d.rejoin.Forks(ctx, name)
+		case a.Primary == u.stamp.Location():
+			return u.taken.Forks(ctx, name)
 		}
-		now, err := d.frozen(ctx, name, a.GeoEpoch(), 0)
+		now, err := u.frozen(ctx, name, a.GeoEpoch(), 0)
 		if !errors.Is(err, errUnwhole) {
 			return now, err
 		}
-		if again, err := d.Account(ctx, name); err != nil || again.GeoEpoch() == a.GeoEpoch() {
+		if again, err := u.accounts.Account(ctx, name); err != nil || again.GeoEpoch() == a.GeoEpoch() {
 			return nil, errors.Join(errUnwhole, err)
 		}
 	}
@@ -258,8 +258,8 @@ const (
 	applyMax   = 10 * time.Second
 )
 
-// PromotionTimes bound the steps of promotions.
-type PromotionTimes struct {
+// Times bound the steps of promotions.
+type Times struct {
 	// Within is after what time a promotion that has not come to its commit ends by itself.
 	Within time.Duration
 	// Quiet is for how long no cursor may have moved before what is here counts as applied; Most is how long that is
@@ -268,12 +268,12 @@ type PromotionTimes struct {
 }
 
 // promotionTimes are those that hold if nobody says otherwise.
-func promotionTimes() PromotionTimes {
-	return PromotionTimes{Within: promotionWithin, Quiet: applyQuiet, Most: applyMax}
+func promotionTimes() Times {
+	return Times{Within: promotionWithin, Quiet: applyQuiet, Most: applyMax}
 }
 
-// SetPromotionTimes sets the bounds of the promotions that begin from now on, for a run under virtual time.
-func (d *Directory) SetPromotionTimes(t PromotionTimes) { d.promotions = t }
+// SetTimes sets the bounds of the promotions that begin from now on, for a run under virtual time.
+func (u *Promoter) SetTimes(t Times) { u.times = t }
 
 // rests remembers when the cursors of copies moved last, as this process saw it. The zero value knows none. Methods may be
 // called concurrently.
@@ -294,7 +294,7 @@ type rest struct {
 // rest takes what a look at the cursors of a promotion showed, and reports whether they have rested for long enough, or
 // were looked at for the longest time. While something is held back that has arrived, rest shows nothing: it is tried now and
 // then, one record of a stream after the other, and on a machine without time for it a try may take longer than Quiet.
-func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration, within PromotionTimes, heldBack bool) bool {
+func (r *rests) rest(of Promoting, forks []catalog.Fork, now time.Duration, within Times, heldBack bool) bool {
 	applied := uint64(0)
 	for _, f := range forks {
 		for _, s := range f.Streams {
@@ -303,17 +303,17 @@ func (r *rests) rest(of promoting, forks []catalog.Fork, now time.Duration, with
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, known := r.of[of.account.Name]
+	at, known := r.of[of.Account.Name]
 	switch {
-	case !known || at.begun != of.promotion.Begun:
-		at = rest{begun: of.promotion.Begun, applied: applied, since: now, moved: now}
+	case !known || at.begun != of.Promotion.Begun:
+		at = rest{begun: of.Promotion.Begun, applied: applied, since: now, moved: now}
 	case at.applied != applied:
 		at.applied, at.moved = applied, now
 	}
 	if r.of == nil {
 		r.of = map[geo.Account]rest{}
 	}
-	r.of[of.account.Name] = at
+	r.of[of.Account.Name] = at
 	return now-at.moved >= within.Quiet && !heldBack || now-at.since >= within.Most
 }
 

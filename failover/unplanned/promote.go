@@ -1,4 +1,4 @@
-package directory
+package unplanned
 
 import (
 	"context"
@@ -49,15 +49,15 @@ const (
 // Promote begins the unplanned failover of an account whose secondary is here to this location (R20). It returns the
 // account as it is here: Resume goes on. Errors that change nothing: AccountNotFound; OperationInProgress, also where a
 // promotion is under way; InvalidInput where the secondary is elsewhere or the copy here is not whole; ServerBusy.
-func (d *Directory) Promote(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	return d.PromoteAs(ctx, name, Insisted{})
+func (u *Promoter) Promote(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	return u.PromoteAs(ctx, name, Insisted{})
 }
 
 // PromoteAs is Promote as an operator insists. With WithoutWitness a promotion that is under way and waits for the witness
 // goes on without it.
-func (d *Directory) PromoteAs(ctx context.Context, name geo.Account, by Insisted) (*catalog.Account, error) {
+func (u *Promoter) PromoteAs(ctx context.Context, name geo.Account, by Insisted) (*catalog.Account, error) {
 	if !by.AcceptPart {
-		if err := d.checkPart(ctx, name); err != nil {
+		if err := u.checkPart(ctx, name); err != nil {
 			return nil, err
 		}
 	}
@@ -65,20 +65,20 @@ func (d *Directory) PromoteAs(ctx context.Context, name geo.Account, by Insisted
 	if by.WithoutWitness {
 		why = "without the witness, by an operator's word"
 	}
-	return d.beginPromotion(ctx, d.newPromotion(name, by), why)
+	return u.beginPromotion(ctx, u.newPromotion(name, by), why)
 }
 
-func (d *Directory) newPromotion(name geo.Account, by Insisted) *beginPromotion {
-	return &beginPromotion{name: name, claims: d.claims != nil, by: by, within: d.promotions.Within}
+func (u *Promoter) newPromotion(name geo.Account, by Insisted) *beginPromotion {
+	return &beginPromotion{name: name, claims: u.claims != nil, by: by, within: u.times.Within}
 }
 
 // beginPromotion begins a promotion; why is said with it.
-func (d *Directory) beginPromotion(ctx context.Context, cmd *beginPromotion, why string) (*catalog.Account, error) {
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+func (u *Promoter) beginPromotion(ctx context.Context, cmd *beginPromotion, why string) (*catalog.Account, error) {
+	if err := u.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
-	d.waits.set(&cmd.found, nil) // What one before has waited for.
-	d.moved(record.MoveBegun, &cmd.found, why)
+	u.waits.Set(&cmd.found, nil) // What one before has waited for.
+	u.moved(record.MoveBegun, &cmd.found, why)
 	return &cmd.found, nil
 }
 
@@ -145,6 +145,11 @@ func (c *beginPromotion) stage(tx *ranges.Tx, at geo.Timestamp, p *catalog.Promo
 	return stagePromotion(tx, at, c.name, p)
 }
 
+// CheckIn returns why a promotion would not begin, by the catalog alone.
+func CheckIn(tx *ranges.Tx, name geo.Account, by Insisted) error {
+	return (&beginPromotion{name: name, by: by, dry: true}).Evaluate(tx)
+}
+
 // errUnwhole refuses to promote a copy that never was whole, or of which something was deleted.
 var errUnwhole = storageerr.InvalidInput.Saying("the copy of the account at this location is not whole: it cannot become the primary")
 
@@ -160,9 +165,9 @@ func stagePromotion(tx *ranges.Tx, at geo.Timestamp, name geo.Account, p *catalo
 
 // EndPromotion has the unplanned failover of an account to this location end without effect, unless it is committed.
 // Resume goes on. ok is false if none is under way that could be ended.
-func (d *Directory) EndPromotion(ctx context.Context, name geo.Account) (ok bool, err error) {
+func (u *Promoter) EndPromotion(ctx context.Context, name geo.Account) (ok bool, err error) {
 	cmd := &promotionTo{name: name, to: catalog.PromotionThawing, why: "an operator ended it"}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := u.stamp.Commit(ctx, cmd); err != nil {
 		return false, err // It may be evaluated yet.
 	}
 	return cmd.done, nil
@@ -199,72 +204,51 @@ func (c *promotionTo) Evaluate(tx *ranges.Tx) error {
 func (*promotionTo) Reclaims() {}
 
 // Promotion returns the promotion of an account to this location, nil for none.
-func (d *Directory) Promotion(ctx context.Context, name geo.Account) (p *catalog.Promotion, err error) {
-	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(s ranges.State) (err error) {
+func (u *Promoter) Promotion(ctx context.Context, name geo.Account) (p *catalog.Promotion, err error) {
+	err = u.stamp.Read(ctx, u.stamp.Route().Catalog(), func(s ranges.State) (err error) {
 		p, err = catalog.GetPromotion(s, name)
 		return err
 	})
 	return p, err
 }
 
-// Promotions returns the unplanned failovers to this location that are under way.
-func (d *Directory) Promotions(ctx context.Context) (map[geo.Account]*catalog.Promotion, error) {
-	w, err := d.work(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := map[geo.Account]*catalog.Promotion{}
-	for _, p := range w.promotions {
-		out[p.account.Name] = p.promotion
-	}
-	return out, nil
+// Promoting is an account with its promotion.
+type Promoting struct {
+	Account   *catalog.Account
+	Promotion *catalog.Promotion
 }
 
-// promoting is an account with its promotion.
-type promoting struct {
-	account   *catalog.Account
-	promotion *catalog.Promotion
-}
-
-// accountsOf returns the accounts of promotions.
-func accountsOf(list []promoting) (out []*catalog.Account) {
-	for _, p := range list {
-		out = append(out, p.account)
-	}
-	return out
-}
-
-// promote goes on with a promotion. again is after what time it may go on, 0 if it ended.
-func (d *Directory) promote(ctx context.Context, of promoting) (again time.Duration, err error) {
-	a, p := of.account, of.promotion
-	if !ends(p) && !d.clock.Now().Before(p.Until.Time()) {
-		return d.thawFor(ctx, of, d.lateFor(of))
+// Resume goes on with a promotion. again is after what time it may go on, 0 if it ended.
+func (u *Promoter) Resume(ctx context.Context, of Promoting) (again time.Duration, err error) {
+	a, p := of.Account, of.Promotion
+	if !ends(p) && !u.clock.Now().Before(p.Until.Time()) {
+		return u.thawFor(ctx, of, u.lateFor(of))
 	}
 	switch p.Phase {
 	case catalog.PromotionClaiming, catalog.PromotionApplying, catalog.PromotionFreezing:
 		if a.GeoEpoch() != p.GeoEpoch() { // The epoch of a record never goes back, so the commit cannot come.
 			why := fmt.Sprintf("its primary has changed the account to %s meanwhile, in epoch %s", a.Redundancy, a.GeoEpoch())
-			return d.thawFor(ctx, of, why)
+			return u.thawFor(ctx, of, why)
 		}
 	}
 	switch p.Phase {
 	case catalog.PromotionClaiming:
-		return d.awaitWitness(ctx, of)
+		return u.awaitWitness(ctx, of)
 	case catalog.PromotionApplying:
-		return d.applyHere(ctx, of)
+		return u.applyHere(ctx, of)
 	case catalog.PromotionFreezing:
-		return d.freezeAll(ctx, of)
+		return u.freezeAll(ctx, of)
 	case catalog.PromotionThawing:
-		if err := d.thaw(ctx, a.Name, p); err != nil {
+		if err := u.thaw(ctx, a.Name, p); err != nil {
 			return 0, err
 		}
-		d.moved(record.MoveEnded, a, p.Reason)
+		u.moved(record.MoveEnded, a, p.Reason)
 		if p.Claim != 0 {
 			return applyPause, nil
 		}
 		return 0, nil
 	case catalog.PromotionWithdrawing:
-		return 0, d.releaseWitness(ctx, of)
+		return 0, u.releaseWitness(ctx, of)
 	}
 	return 0, fmt.Errorf("directory: phase %q of the promotion of account %s: %w", p.Phase, a.Name, feature.ErrLater)
 }
@@ -275,63 +259,63 @@ func ends(p *catalog.Promotion) bool {
 }
 
 // lateFor is why a promotion has not come to its commit in time.
-func (d *Directory) lateFor(of promoting) string {
-	why := fmt.Sprintf("it had not come to its commit within %s", d.promotions.Within)
-	if of.promotion.Phase == catalog.PromotionClaiming {
-		why = fmt.Sprintf("the witness had not let it go on within %s", d.promotions.Within)
+func (u *Promoter) lateFor(of Promoting) string {
+	why := fmt.Sprintf("it had not come to its commit within %s", u.times.Within)
+	if of.Promotion.Phase == catalog.PromotionClaiming {
+		why = fmt.Sprintf("the witness had not let it go on within %s", u.times.Within)
 	}
-	if waits := d.Waits(of.account); waits != "" {
+	if waits := u.waits.Why(of.Account); waits != "" {
 		why += ": " + waits
 	}
 	return why
 }
 
 // thawFor has a promotion end without effect, for a reason.
-func (d *Directory) thawFor(ctx context.Context, of promoting, why string) (again time.Duration, err error) {
-	return applyPause, d.stamp.Commit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionThawing, why: why})
+func (u *Promoter) thawFor(ctx context.Context, of Promoting, why string) (again time.Duration, err error) {
+	return applyPause, u.stamp.Commit(ctx, &promotionTo{name: of.Account.Name, of: of.Promotion, to: catalog.PromotionThawing, why: why})
 }
 
 // applyHere waits until what was here is applied: until the cursors rest, or, beside a primary that goes on writing, until
 // all of before the promotion is.
-func (d *Directory) applyHere(ctx context.Context, of promoting) (again time.Duration, err error) {
-	forks, err := d.frozen(ctx, of.account.Name, of.promotion.GeoEpoch(), 0)
+func (u *Promoter) applyHere(ctx context.Context, of Promoting) (again time.Duration, err error) {
+	forks, err := u.frozen(ctx, of.Account.Name, of.Promotion.GeoEpoch(), 0)
 	if errors.Is(err, errUnwhole) {
-		return d.thawFor(ctx, of, errUnwhole.Message)
+		return u.thawFor(ctx, of, errUnwhole.Message)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if !arrived(forks, of.promotion.Begun, d.clock.Now()) && !d.rests.rest(of, forks, d.clock.Mono(), d.promotions, d.heldBack(of.account)) {
+	if !arrived(forks, of.Promotion.Begun, u.clock.Now()) && !u.rests.rest(of, forks, u.clock.Mono(), u.times, u.heldBack(of.Account)) {
 		return applyPause, nil
 	}
-	return applyPause, d.stamp.Commit(ctx, &promotionTo{name: of.account.Name, of: of.promotion, to: catalog.PromotionFreezing})
+	return applyPause, u.stamp.Commit(ctx, &promotionTo{name: of.Account.Name, of: of.Promotion, to: catalog.PromotionFreezing})
 }
 
 // freezeAll freezes all ranges, and commits.
-func (d *Directory) freezeAll(ctx context.Context, of promoting) (again time.Duration, err error) {
-	forks, err := d.frozen(ctx, of.account.Name, of.promotion.GeoEpoch(), of.promotion.Turn)
+func (u *Promoter) freezeAll(ctx context.Context, of Promoting) (again time.Duration, err error) {
+	forks, err := u.frozen(ctx, of.Account.Name, of.Promotion.GeoEpoch(), of.Promotion.Turn)
 	if errors.Is(err, errUnwhole) {
-		return d.thawFor(ctx, of, errUnwhole.Message)
+		return u.thawFor(ctx, of, errUnwhole.Message)
 	}
 	if err != nil {
 		return 0, err
 	}
-	if why := partial(of.account, d.stamp.Location(), partsOf(of.account, d.stamp.Route(), forks)); why != "" && !of.promotion.AcceptPart {
-		return d.thawFor(ctx, of, why)
+	if why := partial(of.Account, u.stamp.Location(), PartsOf(of.Account, u.stamp.Route(), forks)); why != "" && !of.Promotion.AcceptPart {
+		return u.thawFor(ctx, of, why)
 	}
-	cmd := &promoted{name: of.account.Name, of: *of.promotion, forks: forks}
-	switch err := d.stamp.Commit(ctx, cmd); {
+	cmd := &promoted{name: of.Account.Name, of: *of.Promotion, forks: forks}
+	switch err := u.stamp.Commit(ctx, cmd); {
 	case err != nil:
 		return applyPause, err
 	case cmd.passed:
-		return d.thawFor(ctx, of, fmt.Sprintf("the epoch %d that it has claimed was passed meanwhile: begin it again", of.promotion.Claim))
+		return u.thawFor(ctx, of, fmt.Sprintf("the epoch %d that it has claimed was passed meanwhile: begin it again", of.Promotion.Claim))
 	case cmd.unwhole:
-		return d.thawFor(ctx, of, errUnwhole.Message)
+		return u.thawFor(ctx, of, errUnwhole.Message)
 	case cmd.taken == nil:
 		return applyPause, nil
 	}
-	d.moved(record.MoveTaken, cmd.taken, "")
-	_ = d.rejoin.OpenGates(ctx, *cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
+	u.moved(record.MoveTaken, cmd.taken, "")
+	_ = u.taken.OpenGates(ctx, *cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
 	return record.MovePause, nil
 }
 
@@ -390,3 +374,9 @@ func (c *promoted) Evaluate(tx *ranges.Tx) error {
 
 // Reclaims implements ranges.Reclaimer: see alter.
 func (*promoted) Reclaims() {}
+
+// Keep forgets the accounts that have no promotion any more.
+func (u *Promoter) Keep(promoted map[geo.Account]bool) {
+	u.rests.keep(promoted)
+	u.registered.keep(promoted)
+}

@@ -1,10 +1,11 @@
-package directory
+package unplanned
 
 import (
 	"context"
 	"fmt"
 	"strings"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -23,16 +24,16 @@ type Insisted struct {
 	AcceptPart bool
 }
 
-// part is a service of which the copy may have a part only.
-type part struct {
-	service geo.Service
+// Part is a service of which the copy may have a part only.
+type Part struct {
+	Service geo.Service
 	// has is up to when the copy has everything that arrived since it was made; zero if that is not known.
-	has geo.Timestamp
+	Has geo.Timestamp
 }
 
-// partsOf returns the services of which the copy of an account may have a part only, by where it ends in the streams of all
+// PartsOf returns the services of which the copy of an account may have a part only, by where it ends in the streams of all
 // ranges. What counts is as for the Last Sync Time of a service (R13): its ranges, and the catalog.
-func partsOf(a *catalog.Account, from *route.Table, forks []catalog.Fork) (out []part) {
+func PartsOf(a *catalog.Account, from *route.Table, forks []catalog.Fork) (out []Part) {
 	if a.Copied <= a.LastFailover {
 		return nil // No copy was made since the location had everything.
 	}
@@ -53,24 +54,24 @@ func partsOf(a *catalog.Account, from *route.Table, forks []catalog.Fork) (out [
 	}
 	for _, s := range geo.Services {
 		if has, recovered := at(s); recovered && has < a.Copied {
-			out = append(out, part{s, has})
+			out = append(out, Part{s, has})
 		}
 	}
 	return out
 }
 
 // partial is why a copy of which some services have a part only is not promoted, empty if there is none.
-func partial(a *catalog.Account, here geo.Location, parts []part) string {
+func partial(a *catalog.Account, here geo.Location, parts []Part) string {
 	if len(parts) == 0 {
 		return ""
 	}
 	var of []string
 	for _, p := range parts {
 		has := "the primary has not been in contact since"
-		if p.has != 0 {
-			has = "of the changes since it has those up to " + p.has.String()
+		if p.Has != 0 {
+			has = "of the changes since it has those up to " + p.Has.String()
 		}
-		of = append(of, fmt.Sprintf("%s (%s)", p.service, has))
+		of = append(of, fmt.Sprintf("%s (%s)", p.Service, has))
 	}
 	return fmt.Sprintf(
 		"a range at %s was recovered with a loss, and what the copy of account %s was made of, up to %s, is not all there again: %s. Wait until it is, or accept the part (--accept-part)",
@@ -79,39 +80,39 @@ func partial(a *catalog.Account, here geo.Location, parts []part) string {
 
 // checkPart refuses the promotion of a part of a copy, as far as the ranges answer now. What does not answer is left to the
 // promotion, which checks again where the copy is frozen.
-func (d *Directory) checkPart(ctx context.Context, name geo.Account) error {
-	a, err := d.Account(ctx, name)
-	if err != nil || a.Copied <= a.LastFailover || a.Secondary != d.stamp.Location() {
+func (u *Promoter) checkPart(ctx context.Context, name geo.Account) error {
+	a, err := u.accounts.Account(ctx, name)
+	if err != nil || a.Copied <= a.LastFailover || a.Secondary != u.stamp.Location() {
 		return nil //nolint:nilerr // The command that begins the promotion finds what is wrong.
 	}
-	ctx, cancel := d.within(ctx, operationWait)
+	ctx, cancel := u.within(ctx, record.OperationWait)
 	defer cancel()
-	why, err := d.partOf(ctx, a)
+	why, err := u.PartOf(ctx, a)
 	if err != nil {
 		return nil //nolint:nilerr // See above.
 	}
 	return why
 }
 
-// partOf returns why the copy of an account here is not promoted, if it may be a part only. err: the ranges do not answer.
-func (d *Directory) partOf(ctx context.Context, a *catalog.Account) (why, err error) {
-	forks, err := d.frozen(ctx, a.Name, a.GeoEpoch(), 0)
+// PartOf returns why the copy of an account here is not promoted, if it may be a part only. err: the ranges do not answer.
+func (u *Promoter) PartOf(ctx context.Context, a *catalog.Account) (why, err error) {
+	forks, err := u.frozen(ctx, a.Name, a.GeoEpoch(), 0)
 	if err != nil {
 		return nil, err
 	}
-	if s := partial(a, d.stamp.Location(), partsOf(a, d.stamp.Route(), forks)); s != "" {
+	if s := partial(a, u.stamp.Location(), PartsOf(a, u.stamp.Route(), forks)); s != "" {
 		why = storageerr.InvalidInput.Saying(s)
 	}
 	return why, nil
 }
 
-// CheckPromotion returns why PromoteAs would refuse to begin, nil if it would not. It changes nothing.
-func (d *Directory) CheckPromotion(ctx context.Context, name geo.Account, by Insisted) error {
-	cmd := d.newPromotion(name, by)
+// Check returns why PromoteAs would refuse to begin, nil if it would not. It changes nothing.
+func (u *Promoter) Check(ctx context.Context, name geo.Account, by Insisted) error {
+	cmd := u.newPromotion(name, by)
 	cmd.dry = true
-	err := d.stamp.Commit(ctx, cmd)
+	err := u.stamp.Commit(ctx, cmd)
 	if err == nil && !by.AcceptPart {
-		err = d.checkPart(ctx, name)
+		err = u.checkPart(ctx, name)
 	}
 	return err
 }
