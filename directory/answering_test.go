@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/link"
@@ -40,7 +41,7 @@ func TestR19MoveNeedsAnswers(t *testing.T) {
 	}
 
 	b.cut = true
-	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 	requireCode(t, storageerr.ServerBusy, err)
 	require.ErrorContains(t, err, "south does not answer: the link is cut; nothing was changed")
 	require.Empty(t, phase())
@@ -49,7 +50,7 @@ func TestR19MoveNeedsAnswers(t *testing.T) {
 		t.Helper()
 		now.Advance(time.Second)
 		b.cut = false
-		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 		require.NoError(t, err)
 		b.ship(t, "acct")
 	}
@@ -105,16 +106,16 @@ func TestR19AnswersAreOfTheLocation(t *testing.T) {
 	}
 	_, _, err := b.north.SetWhenLate(t.Context(), "behind", catalog.LateRefuse)
 	require.NoError(t, err)
-	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 	require.NoError(t, err)
 	b.ship(t, "acct")
 
 	now.Advance(time.Second)
-	require.NoError(t, b.north.CheckMove(t.Context(), "behind"))
+	require.NoError(t, b.north.Mover().CheckMove(t.Context(), "behind"))
 	now.Advance(time.Second)
 	gone, leave := context.WithCancel(t.Context())
 	b.onCall = leave
-	require.Error(t, b.north.CheckMove(gone, "behind"))
+	require.Error(t, b.north.Mover().CheckMove(gone, "behind"))
 	require.Error(t, gone.Err())
 	b.onCall = nil
 	_, _ = b.north.Resume(t.Context())
@@ -145,18 +146,18 @@ func TestR19CutLinkIsNamed(t *testing.T) {
 	for _, cut := range []error{fmt.Errorf("directory.Announce: %w", link.ErrCut), errors.New("south: link between the locations is cut")} {
 		b.north.SetPeer(severed{err: cut})
 		now.Advance(time.Second)
-		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 		requireCode(t, storageerr.ServerBusy, err)
 		require.ErrorContains(t, err, "south is not reached, since an operator cut the link (antipodectl link heal); nothing was changed")
 	}
 	for _, late := range []error{context.DeadlineExceeded, errors.New("south: context deadline exceeded: it may have happened")} {
 		b.north.SetPeer(severed{err: late})
 		now.Advance(time.Second)
-		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 		require.ErrorContains(t, err, "south does not answer in time; nothing was changed")
 	}
 	b.north.SetPeer(severed{err: errors.New("directory.Announce: south: directory.Announce: refused")})
 	now.Advance(time.Second)
-	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 	require.ErrorContains(t, err, "south does not answer: refused; nothing was changed")
 }

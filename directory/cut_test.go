@@ -10,6 +10,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/replication/link"
@@ -52,7 +53,7 @@ func (l linked) Prepare(ctx context.Context, a catalog.Account) error {
 	return l.call(func() error { return l.far.Prepare(ctx, a) })
 }
 
-func (l linked) Offer(ctx context.Context, o directory.Offer) (a *catalog.Account, err error) {
+func (l linked) Offer(ctx context.Context, o planned.Offer) (a *catalog.Account, err error) {
 	err = l.call(func() (err error) {
 		a, err = l.far.Offer(ctx, o)
 		return err

@@ -5,7 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antipode/directory/batch"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/failover/unplanned"
 	"antipode/geo"
@@ -19,28 +21,17 @@ import (
 
 // Peer is the directory of the other location, reached over the link.
 type Peer interface {
+	planned.Peer
 	rejoin.Peer
 
 	// Reserve commits the record of a creation, and its gates, at the peer, which becomes the
 	// secondary of the account. A second call for the same creation succeeds, too. Errors:
 	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
 	Reserve(ctx context.Context, a catalog.Account) error
-	// Announce has the peer agree with an account whose primary is here. Of one without a secondary it
-	// stores the record there and closes the gates, which are idempotent; after nil both are
-	// committed, and if the account has left its secondary, the deletion of the copy, too. Of one with a
-	// secondary it changes nothing: nil means that the record has arrived.
-	Announce(ctx context.Context, a catalog.Account) error
 	// Prepare has the peer begin its copy of an account whose primary is here: it deletes what it has of
 	// former epochs and opens the gates of the account's. A second call deletes nothing. Errors:
 	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
 	Prepare(ctx context.Context, a catalog.Account) error
-	// Offer has the peer take an account whose primary is here (R19). It returns the record there, of the epoch that is
-	// offered; a second call does too. Errors under which the account may still be taken: PassedError, which says above
-	// what the epoch must be; ServerBusy, the peer has not applied everything; any other.
-	Offer(ctx context.Context, o Offer) (*catalog.Account, error)
-	// Refuse has the peer refuse an offer for ever, however late it comes. If it has taken the account, Refuse returns the
-	// record there.
-	Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error)
 }
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
@@ -53,24 +44,20 @@ type Directory struct {
 	salvages   salvages
 	rejoin     *rejoin.Rejoiner
 	promoter   *unplanned.Promoter
+	mover      *planned.Mover
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
 	properties catalog.PropertiesCache
 	index      *index
 	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
-	idle      atomic.Uint64
-	counts    counts
-	paces     paces
-	waits     record.Waits
-	answering answering
-	marks     marks
-	endings   endings
-	// received returns the greatest time that the other location has committed of a range here; nil where nobody asks that.
-	received   func(context.Context, geo.RangeID) (geo.Timestamp, error)
-	receptions receptions
-	clock      clock.Clock
-	onMove     func(record.Moved)
+	idle    atomic.Uint64
+	counts  counts
+	paces   paces
+	waits   record.Waits
+	endings endings
+	clock   clock.Clock
+	onMove  func(record.Moved)
 	// rate is that of a bootstrap that is begun without one.
 	rate uint64
 	// life is how long a reservation holds.
@@ -84,7 +71,7 @@ type Directory struct {
 // NewDirectory returns the directory of a stamp. SetPeer must follow.
 func NewDirectory(s record.Stamp, other geo.Location) *Directory {
 	d := &Directory{
-		stamp: &record.Store{Stamp: &shared{s}}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
+		stamp: &record.Store{Stamp: &batch.Shared{Stamp: s}}, index: newIndex(), other: other, life: reservationLife, wait: clock.Wait, within: context.WithTimeout, clock: clock.System{},
 		onMove: func(record.Moved) {},
 	}
 	d.rejoin = rejoin.New(rejoin.Options{
@@ -92,6 +79,7 @@ func NewDirectory(s record.Stamp, other geo.Location) *Directory {
 		Claim: func(ctx context.Context, a catalog.Account) error { return d.promoter.ClaimTaken(ctx, a) },
 	})
 	d.promoter = unplanned.New(unplanned.Options{Stamp: d.stamp, Accounts: d, Taken: d.rejoin, Waits: &d.waits, Moved: d.moved})
+	d.mover = planned.New(planned.Options{Stamp: d.stamp, Other: other, Accounts: d, Rejoiner: d.rejoin, Moved: d.moved})
 	return d
 }
 
@@ -99,12 +87,26 @@ func NewDirectory(s record.Stamp, other geo.Location) *Directory {
 func (d *Directory) SetPeer(p Peer) {
 	d.peer = p
 	d.rejoin.SetPeer(p)
+	d.mover.SetPeer(p)
 }
 
 // SetImages sets what makes images. It is needed where accounts are bootstrapped.
 func (d *Directory) SetImages(i Images) {
 	d.images = i
 	d.rejoin.SetImages(i)
+}
+
+// Mover is what moves accounts from this location to the other one, and takes those that move here.
+func (d *Directory) Mover() *planned.Mover { return d.mover }
+
+// Offer implements Peer at the secondary of an account: see planned.Mover.Offer.
+func (d *Directory) Offer(ctx context.Context, o planned.Offer) (*catalog.Account, error) {
+	return d.mover.Offer(ctx, o)
+}
+
+// Refuse implements Peer at the secondary of an account: see planned.Mover.Refuse.
+func (d *Directory) Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
+	return d.mover.Refuse(ctx, a)
 }
 
 // Promoter is what makes this location the primary of accounts without asking the other one.
@@ -126,18 +128,13 @@ func (d *Directory) LostRows(ctx context.Context, a catalog.Account, r geo.Range
 	return d.rejoin.LostRows(ctx, a, r, from)
 }
 
-// SetReceived sets what asks the other location up to what time it has committed a range here: see pair.End.Received. Without
-// it a move knows of its streams by what is acknowledged alone.
-func (d *Directory) SetReceived(f func(context.Context, geo.RangeID) (geo.Timestamp, error)) {
-	d.received = f
-}
-
 // SetPace sets the clock that paces bootstraps, in place of the system's, and the rate of those that are begun without
 // one, 0 for no bound.
 func (d *Directory) SetPace(c clock.Clock, rate uint64) {
 	d.clock, d.rate = c, rate
 	d.rejoin.SetRate(rate)
 	d.promoter.SetClock(c)
+	d.mover.SetClock(c)
 }
 
 // SetTime sets how calls let time pass, in place of clock.Wait and context.WithTimeout.
@@ -146,6 +143,7 @@ func (d *Directory) SetTime(
 ) {
 	d.wait, d.within = wait, within
 	d.promoter.SetWithin(within)
+	d.mover.SetTime(wait, within)
 }
 
 // Account reads an account from this location's catalog. It returns AccountNotFound if the account

@@ -21,7 +21,7 @@ import (
 func (h *house) stick(svc geo.Service) *clock.Manual {
 	now := clock.NewManual(time.Now())
 	h.north.directory.SetPace(now, 0)
-	h.north.directory.SetReceived(func(_ context.Context, id geo.RangeID) (geo.Timestamp, error) {
+	h.north.directory.Mover().SetReceived(func(_ context.Context, id geo.RangeID) (geo.Timestamp, error) {
 		if id == geo.FirstRange(svc) {
 			return 1, nil
 		}

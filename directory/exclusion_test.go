@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -103,7 +104,7 @@ func (b *both) begin(t *testing.T, verb string, name geo.Account) string {
 		_, _, err = b.north.SetWhenLate(t.Context(), name, catalog.LateRefuse)
 	case "planned": // It begins where the other location answers only.
 		b.cut = false
-		_, err = b.north.Move(t.Context(), name, directory.MoveWithin)
+		_, err = b.north.Mover().Move(t.Context(), name, planned.MoveWithin)
 	case "unplanned":
 		_, err = b.south.Promoter().Promote(t.Context(), name)
 	}

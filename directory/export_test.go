@@ -20,6 +20,7 @@ func (d *Directory) SetLife(life time.Duration) { d.life = life }
 // NeverWait has calls end where they would wait for the other location.
 func (d *Directory) NeverWait() {
 	d.wait = func(context.Context, time.Duration) error { return errors.New("it does not wait") }
+	d.mover.SetTime(d.wait, d.within)
 }
 
 // MoveWave is how many accounts have a planned failover at once.

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/failover/unplanned"
 	"antipode/stamp/ranges"
@@ -18,8 +19,6 @@ func Commands() ranges.Commands {
 		kindFree:                 func(body []byte) (ranges.Portable, error) { return parseFree(body) },
 		record.KindEndStreams:    func(body []byte) (ranges.Portable, error) { return record.ParseEndStreams(body, true) },
 		record.KindDropStreams:   func(body []byte) (ranges.Portable, error) { return record.ParseEndStreams(body, false) },
-		kindDrained:              func(body []byte) (ranges.Portable, error) { return parseDrained(body) },
-		kindReached:              func(body []byte) (ranges.Portable, error) { return parseReached(body) },
 		record.KindKeysOf:        func(body []byte) (ranges.Portable, error) { return record.ParseKeysOf(body) },
 		kindSetLocation:          func(body []byte) (ranges.Portable, error) { return parseSetLocation(body) },
 		kindCheckPromotions:      func(body []byte) (ranges.Portable, error) { return parseCheckPromotions(body) },
@@ -29,5 +28,6 @@ func Commands() ranges.Commands {
 	}
 	maps.Copy(all, rejoin.Commands())
 	maps.Copy(all, unplanned.Commands())
+	maps.Copy(all, planned.Commands())
 	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -177,7 +178,7 @@ func (p steppedPeer) Prepare(ctx context.Context, a catalog.Account) error {
 	return p.call(ctx, func(ctx context.Context) error { return p.far.directory.Prepare(ctx, a) })
 }
 
-func (p steppedPeer) Offer(ctx context.Context, o directory.Offer) (a *catalog.Account, err error) {
+func (p steppedPeer) Offer(ctx context.Context, o planned.Offer) (a *catalog.Account, err error) {
 	err = p.call(ctx, func(ctx context.Context) (err error) {
 		a, err = p.far.directory.Offer(ctx, o)
 		return err

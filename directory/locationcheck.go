@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"antipode/directory/batch"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -48,7 +50,7 @@ func (d *Directory) CheckLocationFlow(ctx context.Context) (out LocationCheck, e
 	}
 	out.Move = catalog.LocationMove{From: d.stamp.Location(), To: d.other}
 	out.LocationProgress = w.progress(&out.Move)
-	return out, sideBySide(d.spanning(w.waiting(&out.Move)), func(_ int, a *catalog.Account) error { return d.CheckFlow(ctx, a.Name) })
+	return out, planned.SideBySide(d.spanning(w.waiting(&out.Move)), func(_ int, a *catalog.Account) error { return d.mover.CheckFlow(ctx, a.Name) })
 }
 
 // spanning returns the first accounts of a list without an operation that have between them all ranges of the list.
@@ -116,7 +118,7 @@ func (d *Directory) checkParts(ctx context.Context, list []*catalog.Account, why
 	ctx, cancel := d.within(ctx, checkWithin)
 	defer cancel()
 	errs := make([]error, len(list))
-	together(ctx, len(list), func(ctx context.Context, i int) {
+	batch.Run(ctx, len(list), func(ctx context.Context, i int) {
 		if whys[i] != "" || list[i].Copied <= list[i].LastFailover {
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"antipode/directory/batch"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -32,13 +33,13 @@ func (d *Directory) EndLocation(ctx context.Context) (*catalog.LocationMove, err
 // endAll ends failovers of accounts, unless they end already.
 func (d *Directory) endAll(ctx context.Context, m *catalog.LocationMove, under []*catalog.Account) error {
 	errs := make([]error, len(under))
-	together(ctx, len(under), func(ctx context.Context, i int) {
+	batch.Run(ctx, len(under), func(ctx context.Context, i int) {
 		a := under[i]
 		switch {
 		case m.Unplanned:
 			_, errs[i] = d.promoter.EndPromotion(ctx, a.Name)
 		case a.Operation.Move.Reason == "":
-			_, errs[i] = d.EndMove(ctx, a.Name)
+			_, errs[i] = d.mover.EndMove(ctx, a.Name)
 			if row, ok := storageerr.Of(errs[i]); ok && row.Code == storageerr.InvalidInput.Code {
 				errs[i] = nil // It has moved, or ends.
 			}

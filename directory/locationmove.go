@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"antipode/directory/batch"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -44,8 +46,8 @@ const (
 // that of an account may take. Resume goes on. OperationInProgress: a failover of a location is under way here. ServerBusy:
 // the other location does not answer.
 func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*catalog.LocationMove, error) {
-	if within <= 0 || within > MoveWithinMax {
-		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("a move takes up to %s, not %s", MoveWithinMax, within))
+	if within <= 0 || within > planned.MoveWithinMax {
+		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("a move takes up to %s, not %s", planned.MoveWithinMax, within))
 	}
 	m := catalog.LocationMove{From: d.stamp.Location(), To: d.other, Within: within}
 	w, err := d.work(ctx)
@@ -53,7 +55,7 @@ func (d *Directory) MoveLocation(ctx context.Context, within time.Duration) (*ca
 		return nil, err
 	}
 	if left := w.waiting(&m); len(left) > 0 {
-		if err := d.CheckMove(ctx, left[0].Name); err != nil {
+		if err := d.mover.CheckMove(ctx, left[0].Name); err != nil {
 			return nil, err
 		}
 	}
@@ -235,12 +237,12 @@ func (d *Directory) moveLocation(ctx context.Context, w *work) (again time.Durat
 // beginWave begins the failovers of accounts, and returns the location's as it is then.
 func (d *Directory) beginWave(ctx context.Context, m *catalog.LocationMove, wave []*catalog.Account) catalog.LocationMove {
 	to, errs := *m, make([]error, len(wave))
-	together(ctx, len(wave), func(ctx context.Context, i int) {
+	batch.Run(ctx, len(wave), func(ctx context.Context, i int) {
 		switch {
 		case m.Unplanned:
 			_, errs[i] = d.promoter.PromoteAs(ctx, wave[i].Name, unplanned.Insisted{WithoutWitness: m.WithoutWitness, AcceptPart: m.AcceptPart})
 		default:
-			_, errs[i] = d.beginMove(ctx, wave[i].Name, m.Within)
+			_, errs[i] = d.mover.Begin(ctx, wave[i].Name, m.Within)
 		}
 	})
 	for i, err := range errs {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -74,9 +75,9 @@ func TestR19LocationMoves(t *testing.T) {
 	require.ErrorContains(t, err, "no failover of a location is under way")
 	_, err = h.north.directory.MoveLocation(t.Context(), 0)
 	require.ErrorContains(t, err, "a move takes up to")
-	_, err = h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err = h.north.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.NoError(t, err)
-	_, err = h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err = h.north.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.ErrorContains(t, err, "a failover of location north is under way")
 	most := 0
 	h.goOn(t, func() bool {
@@ -97,7 +98,7 @@ func TestR19LocationMoves(t *testing.T) {
 	require.Greater(t, m.Over, m.Begun)
 
 	// Back again. The row there is another one.
-	_, err = h.south.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err = h.south.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.NoError(t, err)
 	h.goOn(t, func() bool { return h.over(t, h.south) && h.at(t, "north") == many+1 })
 	m, p = h.progress(t, h.south)
@@ -116,7 +117,7 @@ func TestR19HalfMovedLocation(t *testing.T) {
 	t.Parallel()
 	const many = directory.MoveWave + 30
 	h := newHouse(t, many)
-	_, err := h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err := h.north.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.NoError(t, err)
 	h.goOn(t, func() bool { // The first wave has moved, and the second one has begun.
 		_, p := h.progress(t, h.north)
@@ -124,7 +125,7 @@ func TestR19HalfMovedLocation(t *testing.T) {
 	})
 	_, err = h.north.directory.EndLocation(t.Context())
 	require.NoError(t, err)
-	_, err = h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err = h.north.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.Error(t, err, "it has not ended yet")
 	h.goOn(t, func() bool {
 		return h.over(t, h.north) && h.at(t, "south") == directory.MoveWave && h.at(t, "north") == many+1-directory.MoveWave
@@ -133,7 +134,7 @@ func TestR19HalfMovedLocation(t *testing.T) {
 	require.Equal(t, "an operator ended it", m.Reason)
 	require.Equal(t, directory.LocationProgress{Waiting: many - directory.MoveWave, Moved: directory.MoveWave, Alone: 1, Moving: map[string]int{}}, p)
 
-	_, err = h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err = h.north.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.NoError(t, err)
 	h.goOn(t, func() bool { return h.over(t, h.north) && h.at(t, "south") == many })
 }
@@ -144,7 +145,7 @@ func TestLocationMovePassesOver(t *testing.T) {
 	h := newHouse(t, 3)
 	bad := h.name(1)
 	h.occupy(t, bad)
-	_, err := h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err := h.north.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.NoError(t, err)
 	rounds := 0
 	h.goOn(t, func() bool {
@@ -182,7 +183,7 @@ func TestLocationMoveOfUnsureAnswers(t *testing.T) {
 	sure := h.north.directory
 	h.north.directory = directory.NewDirectory(unsure{h.north.stamp}, "south")
 	h.north.directory.SetPeer(agreeing{})
-	_, err := h.north.directory.MoveLocation(t.Context(), directory.MoveWithin)
+	_, err := h.north.directory.MoveLocation(t.Context(), planned.MoveWithin)
 	require.NoError(t, err)
 	_, err = h.north.directory.Resume(t.Context())
 	require.NoError(t, err)

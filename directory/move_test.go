@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -108,10 +108,10 @@ func (m *moving) step() {
 	begin := m.draw("begin", 16)
 	switch {
 	case begin == 0 && len(m.callers) < 6:
-		within := rapid.SampledFrom([]time.Duration{1, directory.MoveWithinMax, directory.MoveWithinMax}).Draw(m.rt, "within")
-		m.start("move from "+string(where.name), func(ctx context.Context) { _, _ = where.directory.Move(ctx, m.name.name, within) })
+		within := rapid.SampledFrom([]time.Duration{1, planned.MoveWithinMax, planned.MoveWithinMax}).Draw(m.rt, "within")
+		m.start("move from "+string(where.name), func(ctx context.Context) { _, _ = where.directory.Mover().Move(ctx, m.name.name, within) })
 	case begin == 1 && len(m.callers) < 6 && m.draw("end", 5) == 0:
-		m.start("end at "+string(where.name), func(ctx context.Context) { _, _ = where.directory.EndMove(ctx, m.name.name) })
+		m.start("end at "+string(where.name), func(ctx context.Context) { _, _ = where.directory.Mover().EndMove(ctx, m.name.name) })
 	case begin == 2 && len(m.late) > 0:
 		call := m.late[m.draw("late", len(m.late))]
 		m.start("late call", func(ctx context.Context) { _ = call(ctx) })

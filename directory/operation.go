@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"antipode/directory/batch"
 	"antipode/directory/record"
 	"antipode/failover/unplanned"
 	"antipode/geo"
@@ -48,7 +49,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	operations, promoted := namesOf(list), namesOf(accountsOf(promotions))
 	d.counts.keep(operations)
 	d.paces.keep(operations)
-	d.marks.keep(operations)
+	d.mover.Keep(operations)
 	d.promoter.Keep(promoted)
 	d.waits.Keep(operations, promoted)
 	if w.none() {
@@ -65,7 +66,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 			errs = append(errs, fmt.Errorf("account %s: %s: %w", a.Name, does, err))
 		}
 	}
-	together(ctx, len(promotions), func(ctx context.Context, i int) {
+	batch.Run(ctx, len(promotions), func(ctx context.Context, i int) {
 		p := promotions[i]
 		one(p.Account, p.Promotion.Describe(), func() (time.Duration, error) { return d.promoter.Resume(ctx, p) })
 	})
@@ -79,7 +80,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 		}
 		return a.Bootstraps()
 	})
-	together(ctx, len(list), func(ctx context.Context, i int) { resume(ctx, list[i]) })
+	batch.Run(ctx, len(list), func(ctx context.Context, i int) { resume(ctx, list[i]) })
 	for _, a := range alone {
 		resume(ctx, a)
 	}
@@ -154,7 +155,7 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 	case catalog.OperationBootstrap:
 		return d.bootstrap(ctx, a)
 	case catalog.OperationMove:
-		return d.move(ctx, a)
+		return d.mover.Resume(ctx, a)
 	case catalog.OperationTaken:
 		return d.rejoin.Resume(ctx, a)
 	case catalog.OperationAnnounce, catalog.OperationLeave:
@@ -243,14 +244,9 @@ func (d *Directory) agree(ctx context.Context, a catalog.Account) error {
 		return err
 	}
 	if have.GeoEpoch() != a.GeoEpoch() || have.Redundancy != a.Redundancy || have.WhenLate != a.WhenLate {
-		return notArrived(a.Name, d.stamp.Location())
+		return record.NotArrived(a.Name, d.stamp.Location())
 	}
 	return nil
-}
-
-// notArrived is the answer of agree at a location. The other one knows it by its text: see answers.
-func notArrived(name geo.Account, at geo.Location) storageerr.Row {
-	return storageerr.ServerBusy.Saying(fmt.Sprintf("the change of account %s has not arrived at %s yet", name, at))
 }
 
 // announced stores the record of a complete account without a secondary, whose primary is the other

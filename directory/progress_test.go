@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/services/catalog"
@@ -27,7 +27,7 @@ func newStreaming(t *testing.T) *streaming {
 	t.Helper()
 	s := &streaming{both: newBoth(t), now: clock.NewManual(time.Now()), stuck: map[geo.Service]bool{}}
 	s.north.SetPace(s.now, 0)
-	s.north.SetReceived(func(_ context.Context, id geo.RangeID) (geo.Timestamp, error) {
+	s.north.Mover().SetReceived(func(_ context.Context, id geo.RangeID) (geo.Timestamp, error) {
 		for _, svc := range every {
 			if s.stuck[svc] && id == geo.FirstRange(svc) {
 				return 1, nil
@@ -80,7 +80,7 @@ func TestR19StandingStreamClosesNoGate(t *testing.T) {
 			t.Parallel()
 			s := newStreaming(t)
 			s.stuck[c.stuck] = true
-			_, err := s.north.Move(t.Context(), "acct", 10*time.Second)
+			_, err := s.north.Mover().Move(t.Context(), "acct", 10*time.Second)
 			require.NoError(t, err)
 			for range 9 {
 				require.Equal(t, catalog.MoveDraining, s.phase(t))
@@ -121,7 +121,7 @@ func TestR19MovingStreamClosesTheGates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStreaming(t)
-			_, err := s.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+			_, err := s.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 			require.NoError(t, err)
 			require.Equal(t, catalog.MoveDraining, s.phase(t))
 			s.ship(t, "acct")
@@ -145,10 +145,10 @@ func TestR19DryRunNamesAStandingStream(t *testing.T) {
 	t.Parallel()
 	s := newStreaming(t)
 	s.north.NeverWait()
-	require.NoError(t, s.north.CheckFlow(t.Context(), "acct"))
+	require.NoError(t, s.north.Mover().CheckFlow(t.Context(), "acct"))
 	s.stuck[geo.Queue] = true
-	require.NoError(t, s.north.CheckMove(t.Context(), "acct"), "its catalog answers")
-	err := s.north.CheckFlow(t.Context(), "acct")
+	require.NoError(t, s.north.Mover().CheckMove(t.Context(), "acct"), "its catalog answers")
+	err := s.north.Mover().CheckFlow(t.Context(), "acct")
 	requireCode(t, storageerr.ServerBusy, err)
 	require.ErrorContains(t, err, "south did not receive what the queue range had sent; nothing was changed")
 	require.Empty(t, s.phase(t))

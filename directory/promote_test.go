@@ -11,6 +11,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -282,7 +283,7 @@ func TestR20PromotionExcludesThePrimary(t *testing.T) {
 	of.SetRedundancy(catalog.LRS, "south")
 	of.Operation = &catalog.Operation{Kind: catalog.OperationLeave}
 	requireCode(t, storageerr.ServerBusy, a.pair.south.Announce(t.Context(), of))
-	_, err = a.pair.south.Offer(t.Context(), directory.Offer{Account: *a.at(t)})
+	_, err = a.pair.south.Offer(t.Context(), planned.Offer{Account: *a.at(t)})
 	requireCode(t, storageerr.ServerBusy, err)
 	_ = a.resumed(t, 6)
 	require.Equal(t, geo.Epoch{Number: 2, Location: "south"}, a.at(t).GeoEpoch())

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -35,7 +36,7 @@ func (b *both) acknowledged(t *testing.T) {
 // offered has the north offer an account to the south, which takes it and cannot say so. It returns the record there.
 func (b *both) offered(t *testing.T, name geo.Account) catalog.Account {
 	t.Helper()
-	_, err := b.north.Move(t.Context(), name, directory.MoveWithinMax)
+	_, err := b.north.Mover().Move(t.Context(), name, planned.MoveWithinMax)
 	require.NoError(t, err)
 	b.cut = true
 	for range 6 {
@@ -92,7 +93,7 @@ func TestR19RangeLostBeforeTheOfferIsCompared(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
 	b.shipped(t, "acct")
-	_, err := b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	_, err := b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 	require.NoError(t, err)
 	stamptest.Submit(t, b.stamps["north"], table, stamptest.Compared{As: 5})
 	b.compare(t, b.north, "north")
@@ -205,13 +206,13 @@ func TestR19OfferEndsByAnOperatorsWord(t *testing.T) {
 			b := newBoth(t)
 			b.north.NeverWait()
 			b.shipped(t, "acct")
-			_, err := b.north.EndMoveAlone(t.Context(), "acct")
+			_, err := b.north.Mover().EndMoveAlone(t.Context(), "acct")
 			requireCode(t, storageerr.InvalidInput, err)
 			taken := b.offered(t, "acct")
-			_, err = b.south.EndMoveAlone(t.Context(), "acct")
+			_, err = b.south.Mover().EndMoveAlone(t.Context(), "acct")
 			requireCode(t, storageerr.InvalidInput, err)
 			b.cut = true
-			ended, err := b.north.EndMoveAlone(t.Context(), "acct")
+			ended, err := b.north.Mover().EndMoveAlone(t.Context(), "acct")
 			require.NoError(t, err)
 			require.Equal(t, catalog.MoveEnding, ended.Operation.Move.Phase)
 			_, err = b.north.Resume(t.Context())
@@ -262,7 +263,7 @@ func TestR19StoppedStreamIsNotDrained(t *testing.T) {
 	require.Equal(t, 1, stopped)
 	now := clock.NewManual(time.Now())
 	b.north.SetPace(now, 0)
-	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithin)
+	_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithin)
 	require.NoError(t, err)
 	for range 8 {
 		b.ship(t, "acct")

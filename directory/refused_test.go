@@ -9,6 +9,7 @@ import (
 
 	"antipode/directory"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/services/catalog"
@@ -21,10 +22,10 @@ import (
 // deaf is a directory that takes no offer, and remembers the last one.
 type deaf struct {
 	directory.Peer
-	offer directory.Offer
+	offer planned.Offer
 }
 
-func (d *deaf) Offer(_ context.Context, o directory.Offer) (*catalog.Account, error) {
+func (d *deaf) Offer(_ context.Context, o planned.Offer) (*catalog.Account, error) {
 	d.offer = o
 	return nil, errLink
 }
@@ -57,7 +58,7 @@ func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
 		require.NoError(t, err)
 		away := &deaf{Peer: linked{b.pair, b.south}}
 		b.north.SetPeer(away)
-		_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+		_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 		require.NoError(t, err)
 		for range 6 {
 			b.ship(t, "acct")
@@ -65,13 +66,13 @@ func TestR19RefusedOfferIsNeverTaken(t *testing.T) {
 		}
 		require.True(t, away.offer.Account.Offered())
 		if refused {
-			_, err = b.north.EndMove(t.Context(), "acct")
+			_, err = b.north.Mover().EndMove(t.Context(), "acct")
 			require.NoError(t, err)
 			_, err = b.north.Resume(t.Context())
 			require.NoError(t, err)
 		}
 		if !refused {
-			other := directory.Offer{Account: away.offer.Account, Ends: slices.Clone(away.offer.Ends)}
+			other := planned.Offer{Account: away.offer.Account, Ends: slices.Clone(away.offer.Ends)}
 			other.Ends[0].Hash++
 			_, err = b.south.Offer(t.Context(), other)
 			requireCode(t, storageerr.ServerBusy, err) // R16: the numbers are the same, and the records are not.
@@ -115,7 +116,7 @@ func TestR19PlannedEpochIsNotRaised(t *testing.T) {
 	require.NoError(t, err)
 	away := &deaf{Peer: linked{b.pair, b.south}}
 	b.north.SetPeer(away)
-	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 	require.NoError(t, err)
 	for range 6 {
 		b.ship(t, "acct")
@@ -123,7 +124,7 @@ func TestR19PlannedEpochIsNotRaised(t *testing.T) {
 	}
 	taken, err := b.south.Offer(t.Context(), away.offer)
 	require.NoError(t, err)
-	_, err = b.north.EndMoveAlone(t.Context(), "acct") // The operator is wrong.
+	_, err = b.north.Mover().EndMoveAlone(t.Context(), "acct") // The operator is wrong.
 	require.NoError(t, err)
 	_, err = b.north.Resume(t.Context())
 	require.NoError(t, err)
@@ -150,7 +151,7 @@ func TestR20OfferFindsAPromotion(t *testing.T) {
 	a.acknowledged(t)
 	away := &deaf{Peer: linked{a.pair, a.pair.south}}
 	a.north.SetPeer(away)
-	_, err := a.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	_, err := a.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 	require.NoError(t, err)
 	for range 6 {
 		a.ship(t, "acct")
@@ -244,7 +245,7 @@ func (b *both) takenFrom(t *testing.T) map[geo.Account]geo.Epoch {
 	require.NoError(t, err)
 	away := &deaf{Peer: linked{b.pair, b.south}}
 	b.north.SetPeer(away)
-	_, err = b.north.Move(t.Context(), "acct", directory.MoveWithinMax)
+	_, err = b.north.Mover().Move(t.Context(), "acct", planned.MoveWithinMax)
 	require.NoError(t, err)
 	for range 6 {
 		b.ship(t, "acct")

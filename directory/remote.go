@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	"antipode/directory/batch"
 	"antipode/directory/record"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/replication/link"
@@ -16,13 +18,12 @@ import (
 
 // The methods are on the wire: never rename them.
 const (
-	methodReserve  = "directory.Reserve"
-	methodAnnounce = "directory.Announce"
-	methodPrepare  = "directory.Prepare"
-	methodOffer    = "directory.Offer"
-	methodRefuse   = "directory.Refuse"
-	methodAdopt    = "directory.Adopt"
-	methodRejoin   = "directory.Rejoin"
+	methodReserve = "directory.Reserve"
+	methodPrepare = "directory.Prepare"
+	methodOffer   = "directory.Offer"
+	methodRefuse  = "directory.Refuse"
+	methodAdopt   = "directory.Adopt"
+	methodRejoin  = "directory.Rejoin"
 )
 
 // peerAnswer is the outcome of a call. Errors of the call itself are apart.
@@ -53,7 +54,7 @@ type seenEpoch struct {
 type remotePeer struct{ c link.Caller }
 
 // NewRemotePeer returns the directory of the paired location, where ServePeer answers.
-func NewRemotePeer(c link.Caller) Peer { return remotePeer{&sharedCaller{c}} }
+func NewRemotePeer(c link.Caller) Peer { return remotePeer{&batch.SharedCaller{Caller: c}} }
 
 // Reserve implements Peer.
 func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
@@ -62,7 +63,7 @@ func (p remotePeer) Reserve(ctx context.Context, a catalog.Account) error {
 
 // Announce implements Peer.
 func (p remotePeer) Announce(ctx context.Context, a catalog.Account) error {
-	return p.call(ctx, methodAnnounce, a)
+	return p.call(ctx, record.MethodAnnounce, a)
 }
 
 // Prepare implements Peer.
@@ -71,8 +72,8 @@ func (p remotePeer) Prepare(ctx context.Context, a catalog.Account) error {
 }
 
 // Offer implements Peer.
-func (p remotePeer) Offer(ctx context.Context, o Offer) (*catalog.Account, error) {
-	body, err := o.encode()
+func (p remotePeer) Offer(ctx context.Context, o planned.Offer) (*catalog.Account, error) {
+	body, err := o.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -197,11 +198,11 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 			return json.Marshal(out)
 		})
 	}
-	h.Handle(methodTogether, func(ctx context.Context, body []byte) ([]byte, error) {
+	h.Handle(batch.Method, func(ctx context.Context, body []byte) ([]byte, error) {
 		if err := open(); err != nil {
 			return nil, err
 		}
-		return answerTogether(ctx, body, handlers)
+		return batch.Answer(ctx, body, handlers)
 	})
 	serve := func(method string, parse func(body []byte, here, other geo.Location) (*catalog.Account, error), f func(context.Context, catalog.Account) error) {
 		answer(method, func(ctx context.Context, body []byte) (*catalog.Account, error) {
@@ -213,17 +214,17 @@ func ServePeer(h link.Handlers, l *link.Link, d *Directory, elsewhere link.Elsew
 		})
 	}
 	serve(methodReserve, parseReserve, d.Reserve)
-	serve(methodAnnounce, parseAnnounced, d.Announce)
+	serve(record.MethodAnnounce, parseAnnounced, d.Announce)
 	serve(methodPrepare, parsePrepared, d.Prepare)
 	answer(methodOffer, func(ctx context.Context, body []byte) (*catalog.Account, error) {
-		o, err := parseOffer(body, d.stamp.Location(), d.other)
+		o, err := planned.ParseOffer(body, d.stamp.Location(), d.other)
 		if err != nil {
 			return nil, err
 		}
 		return d.Offer(ctx, o)
 	})
 	answer(methodRefuse, func(ctx context.Context, body []byte) (*catalog.Account, error) {
-		a, err := parseOffered(body, d.stamp.Location(), d.other)
+		a, err := planned.ParseOffered(body, d.stamp.Location(), d.other)
 		if err != nil {
 			return nil, err
 		}

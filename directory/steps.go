@@ -5,11 +5,6 @@ import (
 	"antipode/services/catalog"
 )
 
-// moveSteps are the steps with which phases begin.
-var moveSteps = map[catalog.MovePhase]record.MoveStep{ //nolint:gochecknoglobals // A table.
-	catalog.MoveClosing: record.MoveClosed, catalog.MoveOffered: record.MoveOffered, catalog.MoveEnding: record.MoveEnded,
-}
-
 // OnMove sets what is called after each step, from the goroutine that made it. A step whose answer was lost is not
 // reported.
 func (d *Directory) OnMove(f func(record.Moved)) { d.onMove = f }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/services/catalog"
@@ -114,7 +115,7 @@ func TestR19ManyMovesShareTheirGroups(t *testing.T) {
 			clear(of["south"].of)
 			clear(to["south"].made)
 			for i := range many {
-				_, err := north.directory.Move(t.Context(), geo.Account(fmt.Sprintf("acct%02d", i)), directory.MoveWithin)
+				_, err := north.directory.Mover().Move(t.Context(), geo.Account(fmt.Sprintf("acct%02d", i)), planned.MoveWithin)
 				require.NoError(t, err)
 			}
 			w.goOn(t, func() bool { return w.at(t, "south") == many })

@@ -24,7 +24,7 @@ var manyMethods = map[string]int{
 	"api/queues.call":                   44,
 	"client/admin.Client":               61,
 	"cmd/antipodectl.tool":              133,
-	"directory.Directory":               116,
+	"directory.Directory":               90,
 	"replication/receive.rangeReceiver": 45,
 	"replication/ship.Shipper":          58,
 	"server/admin.Backend":              59,

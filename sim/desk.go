@@ -57,7 +57,7 @@ func (m *member) openDesk() {
 	images.Images = s.imageBounds()
 	d.directory.SetImages(images)
 	d.directory.SetPeer(directory.NewRemotePeer(d))
-	d.directory.SetReceived(d.received)
+	d.directory.Mover().SetReceived(d.received)
 	directory.ServePeer(d, replicationlink.New(), d.directory, func(id geo.RangeID) error {
 		if !m.leads(id) {
 			return errLink

@@ -81,7 +81,7 @@ func (s *Sim) failover(a *account, within time.Duration, done func()) {
 		return
 	}
 	m.begin(func() {
-		_, err := m.desk.directory.Move(context.Background(), a.name, within)
+		_, err := m.desk.directory.Mover().Move(context.Background(), a.name, within)
 		s.event("%s: asked for a move within %s: %v", a.name, within, err)
 		if err != nil {
 			again()
@@ -111,7 +111,7 @@ func (s *Sim) endFailover(a *account, at *location) {
 		return
 	}
 	m.begin(func() {
-		_, err := m.desk.directory.EndMove(context.Background(), a.name)
+		_, err := m.desk.directory.Mover().EndMove(context.Background(), a.name)
 		s.event("%s: asked for the end of a move: %v", a.name, err)
 	})
 }

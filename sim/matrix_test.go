@@ -63,12 +63,12 @@ var failoverStories = map[string]failoverStory{
 }
 
 func asksForMove(ctx context.Context, d *directory.Directory, a geo.Account) error {
-	_, err := d.Move(ctx, a, 4*time.Second)
+	_, err := d.Mover().Move(ctx, a, 4*time.Second)
 	return err
 }
 
 func asksForItsEnd(ctx context.Context, d *directory.Directory, a geo.Account) error {
-	_, err := d.EndMove(ctx, a)
+	_, err := d.Mover().EndMove(ctx, a)
 	return err
 }
 

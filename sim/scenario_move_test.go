@@ -19,7 +19,7 @@ func (c *scenario) move(d *datadriven.TestData) string {
 	within := "10s"
 	d.MaybeScanArgs(c.t, "within", &within)
 	return c.operator(c.home, func(of *directory.Directory) error {
-		_, err := of.Move(context.Background(), c.account.name, c.duration(within))
+		_, err := of.Mover().Move(context.Background(), c.account.name, c.duration(within))
 		return err
 	})
 }

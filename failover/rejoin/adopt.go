@@ -151,7 +151,7 @@ func (c *adopt) Evaluate(tx *ranges.Tx) error {
 	return record.StageLocal(tx, tx.Timestamp(0), &c.of, seen)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*adopt) Reclaims() {}
 
 // errPromotedSince refuses a late call.

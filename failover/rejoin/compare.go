@@ -177,7 +177,7 @@ func (c comparison) primary(ctx context.Context, a *catalog.Account, gate *recor
 // in the catalog: it is set by the call that has it made.
 func (c comparison) copied(ctx context.Context, a *catalog.Account) error {
 	want, have := c.gates[a.Name], c.r.Machine.Gate(a.Name)
-	open := want.Role == change.RoleSecondary && (want.Open || want.Turn%2 == 1) // Odd: it is frozen, see freeze.go.
+	open := want.Role == change.RoleSecondary && (want.Open || want.Turn%2 == 1) // Odd: it is frozen, see package unplanned.
 	ended := a.Active && !a.Redundancy.Geo() && want.Epoch == a.GeoEpoch()
 	cmp := have.Epoch.Compare(want.Epoch)
 	if !open && !ended || cmp > 0 || cmp == 0 && (have.Open || !want.Open) || plantedbugs.Planted(plantedbugs.CopyRevived) {
@@ -225,7 +225,7 @@ func (c *wipeRevived) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*wipeRevived) Reclaims() {}
 
 // stopLost stops the streams of an account's epoch: the range has lost what it had received of them, or of before.
@@ -242,7 +242,7 @@ type takes struct{}
 // Evaluate implements ranges.Command.
 func (takes) Evaluate(*ranges.Tx) error { return nil }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (takes) Reclaims() {}
 
 // restore sets a gate again that the recovery of a range has lost.
@@ -266,7 +266,7 @@ func (c restore) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (restore) Reclaims() {}
 
 // compared commits that the gates of a range are compared, under the incarnation in which that was done.
@@ -335,7 +335,7 @@ func (c *again) Evaluate(tx *ranges.Tx) error {
 	return record.StageMoving(tx, at, a)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (c *again) Reclaims() {}
 
 // kindAgain is the kind of again. It is on the wire: never rename it.

@@ -116,7 +116,7 @@ func (c raiseTaken) Evaluate(tx *ranges.Tx) error {
 	return record.Stage(tx, a, at)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (raiseTaken) Reclaims() {}
 
 // divergedTaken commits that the former primary of an account has diverged.
@@ -133,7 +133,7 @@ func (c divergedTaken) Evaluate(tx *ranges.Tx) error {
 	return record.StageAccount(tx, tx.Timestamp(0), a)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (divergedTaken) Reclaims() {}
 
 // openTaken is setGate for an account that the location has taken. The other location has all that the range has of it:

@@ -207,7 +207,7 @@ func (c rewindTaken) Evaluate(tx *ranges.Tx) error {
 	return record.StageAccount(tx, tx.Timestamp(0), a)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (rewindTaken) Reclaims() {}
 
 // Rejoin implements Peer at the former primary: it opens the gates of the ranges that have kept all of their lost changes,

@@ -171,5 +171,5 @@ func (c catalogRewound) Evaluate(tx *ranges.Tx) error {
 	return stageClaim(tx, tx.Timestamp(0), c.of.Name, *claim)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (catalogRewound) Reclaims() {}

@@ -82,7 +82,7 @@ func (c claimedTaken) Evaluate(tx *ranges.Tx) error {
 	return record.StageAccount(tx, tx.Timestamp(0), a)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (claimedTaken) Reclaims() {}
 
 // overridden returns a promotion that goes on without the witness. It keeps its claim, which may be registered, so that its
@@ -163,7 +163,7 @@ func (c *withdrawn) Evaluate(tx *ranges.Tx) error {
 	return stagePromotion(tx, tx.Timestamp(0), c.name, nil)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*withdrawn) Reclaims() {}
 
 // registrations remembers until when claims have to wait that this process has registered. The zero value has none. Methods may

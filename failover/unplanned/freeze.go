@@ -96,7 +96,7 @@ func (c *freeze) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (c *freeze) Reclaims() {}
 
 // forkIn returns where the copy of an account is in the streams of an epoch. The records of a range of the other location
@@ -171,7 +171,7 @@ func (c thaw) set(tx *ranges.Tx) {
 	}
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (c *thaw) Reclaims() {}
 
 // Kind implements ranges.Portable.
@@ -226,7 +226,7 @@ func (c *thawed) Evaluate(tx *ranges.Tx) error {
 	return stagePromotion(tx, tx.Timestamp(0), c.name, nil)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*thawed) Reclaims() {}
 
 // Losses returns where the copy of an account ends in the streams of its former primary, if this location has become the

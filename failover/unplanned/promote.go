@@ -25,7 +25,7 @@ import (
 //	freezing ──the gates of all ranges are closed in the primary's epoch: see freeze.go──>
 //	  ──promoted, in the catalog: the record of a later epoch, its gate, and the fork record of each range, which is where
 //	    the frozen cursors are. This is the one commit point (R19)──>
-//	no promotion; the operation of the account is taken: see take.go
+//	no promotion; the operation of the account is taken: see rejoin.Rejoiner.Resume
 //
 // A promotion goes from any phase to thawing if an operator ends it, if it has not come to its commit in time, since a range
 // does not answer or this location was off, or if the stream brings a record of a later epoch of the primary, as of an
@@ -200,7 +200,7 @@ func (c *promotionTo) Evaluate(tx *ranges.Tx) error {
 	return stagePromotion(tx, tx.Timestamp(0), c.name, p)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*promotionTo) Reclaims() {}
 
 // Promotion returns the promotion of an account to this location, nil for none.
@@ -372,7 +372,7 @@ func (c *promoted) Evaluate(tx *ranges.Tx) error {
 	return record.StageAccount(tx, tx.Timestamp(0), &a)
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*promoted) Reclaims() {}
 
 // Keep forgets the accounts that have no promotion any more.

@@ -16,6 +16,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/geo"
 	"antipode/replication/link"
 	"antipode/services/catalog"
@@ -24,7 +25,7 @@ import (
 // moveTo moves an account that is at one location to the other one, and waits until the move has ended at both.
 func moveTo(t *testing.T, c *Cluster, account geo.Account, from, to geo.Location) {
 	t.Helper()
-	_, err := c.locations[from].Directory.Move(t.Context(), account, directory.MoveWithin)
+	_, err := c.locations[from].Directory.Mover().Move(t.Context(), account, planned.MoveWithin)
 	require.NoError(t, err)
 	requireAt(t, c, account, to)
 }
@@ -180,12 +181,12 @@ func TestR19MoveEndsWithoutEffect(t *testing.T) {
 	before, err := c.locations[North].Directory.Account(t.Context(), "northacct")
 	require.NoError(t, err)
 	begin := func(within time.Duration) {
-		_, err = c.locations[North].Directory.Move(t.Context(), "northacct", within)
+		_, err = c.locations[North].Directory.Mover().Move(t.Context(), "northacct", within)
 		require.NoError(t, err)
 		c.link.Cut()
 	}
 	begin(time.Second)
-	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", time.Second)
+	_, err = c.locations[North].Directory.Mover().Move(t.Context(), "northacct", time.Second)
 	require.ErrorContains(t, err, "a planned failover")
 	ended := func() {
 		eventually(t, "the move ends", func() bool {
@@ -195,15 +196,15 @@ func TestR19MoveEndsWithoutEffect(t *testing.T) {
 		w.goesOn()
 	}
 	ended()
-	_, err = c.locations[North].Directory.Move(t.Context(), "northacct", directory.MoveWithinMax)
+	_, err = c.locations[North].Directory.Mover().Move(t.Context(), "northacct", planned.MoveWithinMax)
 	require.ErrorContains(t, err, "southcentralus is not reached, since an operator cut the link (antipodectl link heal); nothing was changed")
 	c.link.Heal()
-	eventually(t, "the other location answers", func() bool { return c.locations[North].Directory.CheckMove(t.Context(), "northacct") == nil })
-	begin(directory.MoveWithinMax)
-	_, err = c.locations[North].Directory.EndMove(t.Context(), "northacct")
+	eventually(t, "the other location answers", func() bool { return c.locations[North].Directory.Mover().CheckMove(t.Context(), "northacct") == nil })
+	begin(planned.MoveWithinMax)
+	_, err = c.locations[North].Directory.Mover().EndMove(t.Context(), "northacct")
 	require.NoError(t, err)
 	ended()
-	_, err = c.locations[North].Directory.EndMove(t.Context(), "northacct")
+	_, err = c.locations[North].Directory.Mover().EndMove(t.Context(), "northacct")
 	require.ErrorContains(t, err, "no failover is under way")
 	a, err := c.locations[North].Directory.Account(t.Context(), "northacct")
 	require.NoError(t, err)
@@ -229,7 +230,7 @@ func TestR19OfferIsAnsweredOnce(t *testing.T) {
 	north := c.locations[North].Directory
 	peer := &deafPeer{Peer: linkedDirectory{c.link, c.locations[South]}}
 	north.SetPeer(peer)
-	_, err = north.Move(t.Context(), "northacct", directory.MoveWithinMax)
+	_, err = north.Mover().Move(t.Context(), "northacct", planned.MoveWithinMax)
 	require.NoError(t, err)
 	eventually(t, "the account is offered", func() bool {
 		a, err := north.Account(t.Context(), "northacct")
@@ -241,7 +242,7 @@ func TestR19OfferIsAnsweredOnce(t *testing.T) {
 		require.Contains(t, a.body, "is being moved from location "+string(North)+" to "+string(South))
 	}
 	require.Equal(t, "v", read(t, c, "northacct", "-secondary", "k"))
-	_, err = north.EndMove(t.Context(), "northacct")
+	_, err = north.Mover().EndMove(t.Context(), "northacct")
 	require.NoError(t, err)
 	eventually(t, "the refusal is asked for", func() bool { return peer.refused.Load() > 0 })
 	require.Error(t, putErr(c, "northacct", "k", "while nobody knows"))
@@ -267,12 +268,12 @@ func TestR19OfferIsAnsweredOnce(t *testing.T) {
 type deafPeer struct {
 	directory.Peer
 	answers atomic.Bool
-	offered atomic.Pointer[directory.Offer]
+	offered atomic.Pointer[planned.Offer]
 	refused atomic.Int64
 }
 
 // Offer implements directory.Peer.
-func (p *deafPeer) Offer(ctx context.Context, o directory.Offer) (*catalog.Account, error) {
+func (p *deafPeer) Offer(ctx context.Context, o planned.Offer) (*catalog.Account, error) {
 	p.offered.Store(&o)
 	if !p.answers.Load() {
 		return nil, link.ErrCut

@@ -5,8 +5,8 @@ import (
 	"net"
 	"path/filepath"
 
-	"antipode/directory"
 	"antipode/failover/confirm"
+	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/geo"
 	"antipode/internal/clock"
@@ -86,7 +86,7 @@ func (d linkedDirectory) Prepare(ctx context.Context, a catalog.Account) error {
 }
 
 // Offer implements directory.Peer.
-func (d linkedDirectory) Offer(ctx context.Context, o directory.Offer) (a *catalog.Account, err error) {
+func (d linkedDirectory) Offer(ctx context.Context, o planned.Offer) (a *catalog.Account, err error) {
 	err = d.l.Do(ctx, func(ctx context.Context) (err error) {
 		a, err = d.far.Directory.Offer(ctx, o)
 		return err

@@ -266,7 +266,7 @@ func TestR20PromotionDuringAMove(t *testing.T) {
 	north := c.locations[North].Directory
 	peer := &deafPeer{Peer: linkedDirectory{c.link, c.locations[South]}}
 	north.SetPeer(peer)
-	_, err := north.Move(t.Context(), "northacct", time.Hour)
+	_, err := north.Mover().Move(t.Context(), "northacct", time.Hour)
 	require.NoError(t, err)
 	eventually(t, "the account is offered", func() bool { return peer.offered.Load() != nil })
 	_, err = c.locations[South].Directory.Promoter().Promote(t.Context(), "northacct")

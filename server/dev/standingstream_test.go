@@ -21,15 +21,15 @@ func TestR19MoveOverAStandingStream(t *testing.T) {
 	_, err := c.WaitLive(t.Context(), "northacct")
 	require.NoError(t, err)
 	north := c.locations[North].Directory
-	eventually(t, "the stream moves", func() bool { return north.CheckFlow(t.Context(), "northacct") == nil })
+	eventually(t, "the stream moves", func() bool { return north.Mover().CheckFlow(t.Context(), "northacct") == nil })
 
 	site.stop(0)
-	require.NoError(t, north.CheckMove(t.Context(), "northacct"), "the other location answers")
-	err = north.CheckFlow(t.Context(), "northacct")
+	require.NoError(t, north.Mover().CheckMove(t.Context(), "northacct"), "the other location answers")
+	err = north.Mover().CheckFlow(t.Context(), "northacct")
 	require.ErrorContains(t, err, "southcentralus did not receive what the ")
 	_, err = c.locations[North].FailLocationOver(t.Context(), wire.Failover{Type: wire.FailoverPlanned, DryRun: true})
 	require.ErrorContains(t, err, "southcentralus did not receive what the ", "the plan of the location's failover names it, too")
-	begun, err := north.Move(t.Context(), "northacct", 3*time.Second)
+	begun, err := north.Mover().Move(t.Context(), "northacct", 3*time.Second)
 	require.NoError(t, err)
 	for begun.Operation != nil {
 		put(t, c, "northacct", "k", "v")
@@ -44,6 +44,6 @@ func TestR19MoveOverAStandingStream(t *testing.T) {
 	}
 
 	site.start(0)
-	eventually(t, "the stream moves again", func() bool { return north.CheckFlow(t.Context(), "northacct") == nil })
+	eventually(t, "the stream moves again", func() bool { return north.Mover().CheckFlow(t.Context(), "northacct") == nil })
 	moveTo(t, c, "northacct", North, South)
 }

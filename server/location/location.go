@@ -255,7 +255,7 @@ func (l *Location) SetFar(f Far) {
 	l.Directory.SetPeer(f.Directory)
 	l.Directory.SetFarRows(&verify.Remote{Call: f.Verify})
 	if f.Received != nil {
-		l.Directory.SetReceived(func(ctx context.Context, r geo.RangeID) (geo.Timestamp, error) {
+		l.Directory.Mover().SetReceived(func(ctx context.Context, r geo.RangeID) (geo.Timestamp, error) {
 			return f.Received(ctx, geo.SourceRange{Origin: l.o.Name, Range: r})
 		})
 	}

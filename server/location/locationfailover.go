@@ -6,6 +6,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 )
@@ -94,7 +95,7 @@ func (l *Location) checkLocation(ctx context.Context, f wire.Failover) (out wire
 // withinOf is how long a planned failover may take.
 func withinOf(f wire.Failover) time.Duration {
 	if f.WithinSeconds == 0 {
-		return directory.MoveWithin
+		return planned.MoveWithin
 	}
-	return time.Duration(min(max(f.WithinSeconds, 0), 2*directory.MoveWithinMax.Seconds()) * float64(time.Second))
+	return time.Duration(min(max(f.WithinSeconds, 0), 2*planned.MoveWithinMax.Seconds()) * float64(time.Second))
 }

@@ -8,6 +8,7 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/directory"
+	"antipode/failover/planned"
 	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
@@ -182,8 +183,8 @@ func CheckFailover(u wire.UpdateAccount) error {
 		return storageerr.InvalidInput.Saying("accept_part is of an unplanned failover: a planned one waits until the copy is whole")
 	case f.WithinSeconds != 0 && f.Type != wire.FailoverPlanned:
 		return storageerr.InvalidInput.Saying("within_seconds is of a planned failover")
-	case f.WithinSeconds < 0 || f.WithinSeconds > directory.MoveWithinMax.Seconds():
-		return storageerr.InvalidInput.Saying(fmt.Sprintf("within_seconds is a time above 0, of %.0f at most", directory.MoveWithinMax.Seconds()))
+	case f.WithinSeconds < 0 || f.WithinSeconds > planned.MoveWithinMax.Seconds():
+		return storageerr.InvalidInput.Saying(fmt.Sprintf("within_seconds is a time above 0, of %.0f at most", planned.MoveWithinMax.Seconds()))
 	}
 	return nil
 }
@@ -196,15 +197,15 @@ func (l *Location) failover(ctx context.Context, name geo.Account, u wire.Update
 	switch f.Type {
 	case wire.FailoverPlanned:
 		if f.DryRun {
-			if err := l.Directory.CheckFlow(ctx, name); err != nil {
+			if err := l.Directory.Mover().CheckFlow(ctx, name); err != nil {
 				return nil, err
 			}
 			return l.Directory.Account(ctx, name)
 		}
-		return l.Directory.Move(ctx, name, withinOf(f))
+		return l.Directory.Mover().Move(ctx, name, withinOf(f))
 	case wire.FailoverEnd:
 		if f.NotTaken {
-			return l.Directory.EndMoveAlone(ctx, name)
+			return l.Directory.Mover().EndMoveAlone(ctx, name)
 		}
 		return l.endFailover(ctx, name)
 	}
@@ -228,7 +229,7 @@ func (l *Location) endFailover(ctx context.Context, name geo.Account) (*catalog.
 	if ended {
 		return l.Directory.Account(ctx, name)
 	}
-	return l.Directory.EndMove(ctx, name)
+	return l.Directory.Mover().EndMove(ctx, name)
 }
 
 func (l *Location) setWhenLate(ctx context.Context, name geo.Account, u wire.UpdateAccount) (a *catalog.Account, behind, err error) {

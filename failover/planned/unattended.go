@@ -1,4 +1,4 @@
-package directory
+package planned
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 //
 // If the word was false both locations take writes until they reach each other. Then the epoch of the other one is the
 // higher one: Adopt finds what was written here since as diverged.
-func (d *Directory) EndMoveAlone(ctx context.Context, name geo.Account) (*catalog.Account, error) {
-	a, err := d.Account(ctx, name)
+func (mv *Mover) EndMoveAlone(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+	a, err := mv.accounts.Account(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if a.Primary != d.stamp.Location() || !a.Offered() {
+	if a.Primary != mv.stamp.Location() || !a.Offered() {
 		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf(
 			"account %s: no failover is under way whose end needs the answer of the other location", name))
 	}
@@ -33,12 +33,12 @@ func (d *Directory) EndMoveAlone(ctx context.Context, name geo.Account) (*catalo
 	to := a.Operation.Move
 	to.Phase, to.Reason = catalog.MoveEnding, "an operator ended it, and agreed that "+string(a.Secondary)+" has not taken the account"
 	cmd := &moveTo{of: *a, to: to, more: []change.Op{seen}}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := mv.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	if !cmd.done {
 		return nil, storageerr.ServerBusy.Saying(fmt.Sprintf("account %s: its failover has gone on meanwhile", name))
 	}
-	d.moved(record.MoveEnded, a, to.Reason)
-	return d.Account(ctx, name)
+	mv.moved(record.MoveEnded, a, to.Reason)
+	return mv.accounts.Account(ctx, name)
 }

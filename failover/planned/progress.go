@@ -1,4 +1,4 @@
-package directory
+package planned
 
 import (
 	"context"
@@ -68,12 +68,12 @@ func (s *marks) keep(operations map[geo.Account]bool) {
 }
 
 // stands returns what of a mark the other location does not have yet, by what was found now; nil: it has all.
-func (d *Directory) stands(ctx context.Context, a catalog.Account, m *mark, now []drain) error {
-	for i, r := range d.stamp.Route().Everywhere(a.Name) {
+func (mv *Mover) stands(ctx context.Context, a catalog.Account, m *mark, now []drain) error {
+	for i, r := range mv.stamp.Route().Everywhere(a.Name) {
 		if now[i].behind(m.found[i].Heads) {
 			return fmt.Errorf("%s did not acknowledge what the %s range had committed", a.Secondary, r.Service)
 		}
-		has, err := d.has(ctx, r.ID, m.found[i].Closed)
+		has, err := mv.has(ctx, r.ID, m.found[i].Closed)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s did not answer what it has of the %s range: %w", a.Secondary, r.Service, err)
@@ -81,8 +81,8 @@ func (d *Directory) stands(ctx context.Context, a catalog.Account, m *mark, now 
 			return notReceived(a.Secondary, r)
 		}
 	}
-	if d.clock.Now().Sub(m.at) > progressMax {
-		d.marks.set(a.Name, nil)
+	if mv.clock.Now().Sub(m.at) > progressMax {
+		mv.marks.set(a.Name, nil)
 		return fmt.Errorf("%s was more than %s behind", a.Secondary, progressMax)
 	}
 	return nil
@@ -139,21 +139,21 @@ func (s *receptions) set(r geo.RangeID, to reception) {
 
 // has reports whether the other location has committed what a range here had closed at a time; 0: the range is led by
 // an earlier version, which closes nothing for a mark. It asks again after silentFresh at the earliest.
-func (d *Directory) has(ctx context.Context, r geo.RangeID, closed geo.Timestamp) (bool, error) {
-	if d.received == nil || closed == 0 {
+func (mv *Mover) has(ctx context.Context, r geo.RangeID, closed geo.Timestamp) (bool, error) {
+	if mv.received == nil || closed == 0 {
 		return true, nil
 	}
-	have, ok := d.receptions.get(r)
+	have, ok := mv.receptions.get(r)
 	if ok && have.err == nil && have.upTo >= closed {
 		return true, nil
 	}
-	if !ok || d.clock.Mono()-have.at >= silentFresh {
-		asked, end := d.within(ctx, record.OperationWait)
+	if !ok || mv.clock.Mono()-have.at >= silentFresh {
+		asked, end := mv.within(ctx, record.OperationWait)
 		defer end()
-		have.upTo, have.err = d.received(asked, r)
-		have.at = d.clock.Mono()
+		have.upTo, have.err = mv.received(asked, r)
+		have.at = mv.clock.Mono()
 		if ctx.Err() == nil { // Else who asked does not wait any more.
-			d.receptions.set(r, have)
+			mv.receptions.set(r, have)
 		}
 	}
 	return have.upTo >= closed, have.err
@@ -161,28 +161,28 @@ func (d *Directory) has(ctx context.Context, r geo.RangeID, closed geo.Timestamp
 
 // CheckFlow is CheckMove, and also returns why the move would wait in vain: ServerBusy if of one of its ranges the
 // other location receives nothing for progressMax. It has them commit a closed record, and changes nothing else.
-func (d *Directory) CheckFlow(ctx context.Context, name geo.Account) error {
-	if err := d.CheckMove(ctx, name); err != nil {
+func (mv *Mover) CheckFlow(ctx context.Context, name geo.Account) error {
+	if err := mv.CheckMove(ctx, name); err != nil {
 		return err
 	}
-	a, err := d.Account(ctx, name)
-	if err != nil || d.received == nil || a.Primary != d.stamp.Location() || !a.Redundancy.Geo() || a.Operation != nil {
+	a, err := mv.accounts.Account(ctx, name)
+	if err != nil || mv.received == nil || a.Primary != mv.stamp.Location() || !a.Redundancy.Geo() || a.Operation != nil {
 		return nil //nolint:nilerr // As in CheckMove.
 	}
-	if err := d.flows(ctx, *a); err != nil {
+	if err := mv.flows(ctx, *a); err != nil {
 		return storageerr.ServerBusy.Saying(err.Error() + "; nothing was changed")
 	}
 	return nil
 }
 
 // flows waits until the other location has received something more of each range of an account.
-func (d *Directory) flows(ctx context.Context, a catalog.Account) error {
-	ctx, end := d.within(ctx, progressMax)
+func (mv *Mover) flows(ctx context.Context, a catalog.Account) error {
+	ctx, end := mv.within(ctx, progressMax)
 	defer end()
-	all := d.stamp.Route().Everywhere(a.Name)
+	all := mv.stamp.Route().Everywhere(a.Name)
 	before := make([]geo.Timestamp, len(all))
-	err := sideBySide(all, func(i int, r route.Range) (err error) {
-		if before[i], err = d.received(ctx, r.ID); err != nil {
+	err := SideBySide(all, func(i int, r route.Range) (err error) {
+		if before[i], err = mv.received(ctx, r.ID); err != nil {
 			return fmt.Errorf("what %s has of the %s range is not known: %w", a.Secondary, r.Service, err)
 		}
 		return nil
@@ -190,23 +190,23 @@ func (d *Directory) flows(ctx context.Context, a catalog.Account) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.drains(ctx, a, true); err != nil {
+	if _, err := mv.drains(ctx, a, true); err != nil {
 		return err
 	}
-	return sideBySide(all, func(i int, r route.Range) error {
+	return SideBySide(all, func(i int, r route.Range) error {
 		for {
-			if now, err := d.received(ctx, r.ID); err == nil && now > before[i] {
+			if now, err := mv.received(ctx, r.ID); err == nil && now > before[i] {
 				return nil
 			}
-			if d.wait(ctx, record.MovePause) != nil {
+			if mv.wait(ctx, record.MovePause) != nil {
 				return notReceived(a.Secondary, r)
 			}
 		}
 	})
 }
 
-// sideBySide calls f for all at once, since the link may be slow, and returns the error of the first that has one.
-func sideBySide[T any](all []T, f func(i int, v T) error) error {
+// SideBySide calls f for all at once, since the link may be slow, and returns the error of the first that has one.
+func SideBySide[T any](all []T, f func(i int, v T) error) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup
 	for i, v := range all {

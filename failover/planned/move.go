@@ -1,4 +1,4 @@
-package directory
+package planned
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 //	closing: the catalog's gate is closed by the group whose record is the last of the catalog's stream
 //	  ──the gates of the other ranges close; the other location acknowledges all that they have──>
 //	offered: nothing is served under the primary's name
-//	  ──Offer: the other location takes the account, which is the one commit point: see take.go──>
-//	the record of the other location, in a later epoch: see adopt.go
+//	  ──Offer: the other location takes the account, which is the one commit point: see offer.go──>
+//	the record of the other location, in a later epoch: see rejoin.Rejoiner.Adopt
 //
 // A move that does not end in time, or that an operator ends, goes from any phase to
 //
@@ -48,23 +48,23 @@ const (
 // effect, if the other location has not taken the account within a time. It returns the account as it is now: Resume goes
 // on. Errors that change nothing: AccountNotFound; OperationInProgress; InvalidInput where the primary is elsewhere, there
 // is no secondary, or its copy is not whole; ServerBusy, also where the other location does not answer.
-func (d *Directory) Move(ctx context.Context, name geo.Account, within time.Duration) (*catalog.Account, error) {
-	if err := d.CheckMove(ctx, name); err != nil {
+func (mv *Mover) Move(ctx context.Context, name geo.Account, within time.Duration) (*catalog.Account, error) {
+	if err := mv.CheckMove(ctx, name); err != nil {
 		return nil, err
 	}
-	return d.beginMove(ctx, name, within)
+	return mv.Begin(ctx, name, within)
 }
 
-// beginMove is Move without a question to the other location: the account waits in the phase draining for its answer.
-func (d *Directory) beginMove(ctx context.Context, name geo.Account, within time.Duration) (*catalog.Account, error) {
+// Begin is Move without a question to the other location: the account waits in the phase draining for its answer.
+func (mv *Mover) Begin(ctx context.Context, name geo.Account, within time.Duration) (*catalog.Account, error) {
 	if within <= 0 || within > MoveWithinMax {
 		return nil, storageerr.InvalidInput.Saying(fmt.Sprintf("a move takes up to %s, not %s", MoveWithinMax, within))
 	}
 	cmd := &beginMove{name: name, within: within}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := mv.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
-	d.moved(record.MoveBegun, &cmd.stored, "")
+	mv.moved(record.MoveBegun, &cmd.stored, "")
 	return &cmd.stored, nil
 }
 
@@ -100,9 +100,9 @@ func (c *beginMove) Evaluate(tx *ranges.Tx) error {
 
 // EndMove has the move of an account end without effect, if the other location has not taken the account. Resume goes on.
 // InvalidInput if no move is under way, or it ends already.
-func (d *Directory) EndMove(ctx context.Context, name geo.Account) (*catalog.Account, error) {
+func (mv *Mover) EndMove(ctx context.Context, name geo.Account) (*catalog.Account, error) {
 	cmd := &endMove{name: name}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := mv.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	return &cmd.stored, nil
@@ -131,165 +131,165 @@ func (c *endMove) Evaluate(tx *ranges.Tx) error {
 	return record.StageMoving(tx, at, a)
 }
 
-// move goes on with the move of an account.
-func (d *Directory) move(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+// Resume goes on with the move of an account.
+func (mv *Mover) Resume(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	switch a.Operation.Move.Phase {
 	case catalog.MoveDraining:
-		return d.drainAhead(ctx, a)
+		return mv.drainAhead(ctx, a)
 	case catalog.MoveClosing:
-		return d.closeMoving(ctx, a)
+		return mv.closeMoving(ctx, a)
 	case catalog.MoveOffered:
-		return d.offer(ctx, a)
+		return mv.offer(ctx, a)
 	case catalog.MoveEnding:
-		return d.reopen(ctx, a)
+		return mv.reopen(ctx, a)
 	}
 	return 0, fmt.Errorf("directory: phase %q of the move of account %s: %w", a.Operation.Move.Phase, a.Name, feature.ErrLater)
 }
 
 // late reports whether the time of a move is over.
-func (d *Directory) late(a catalog.Account) bool {
-	return !d.clock.Now().Before(a.Operation.Move.Until.Time())
+func (mv *Mover) late(a catalog.Account) bool {
+	return !mv.clock.Now().Before(a.Operation.Move.Until.Time())
 }
 
 // step commits the next phase of a move, unless it has gone on otherwise.
-func (d *Directory) step(ctx context.Context, a catalog.Account, to catalog.Move, more ...change.Op) (again time.Duration, err error) {
+func (mv *Mover) step(ctx context.Context, a catalog.Account, to catalog.Move, more ...change.Op) (again time.Duration, err error) {
 	cmd := &moveTo{of: a, to: to, more: more}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := mv.stamp.Commit(ctx, cmd); err != nil {
 		return record.MovePause, err
 	}
 	if kind := moveSteps[to.Phase]; cmd.done {
-		d.moved(kind, &a, to.Reason)
+		mv.moved(kind, &a, to.Reason)
 	}
 	return record.MovePause, nil
 }
 
 // giveUp has a move end without effect; waits is what it waited for.
-func (d *Directory) giveUp(ctx context.Context, a catalog.Account, waits string, more ...change.Op) (again time.Duration, err error) {
-	return d.endFor(ctx, a, "its time was over while "+waits, more...)
+func (mv *Mover) giveUp(ctx context.Context, a catalog.Account, waits string, more ...change.Op) (again time.Duration, err error) {
+	return mv.endFor(ctx, a, "its time was over while "+waits, more...)
 }
 
 // endFor has a move end without effect, for a reason, unless it ends for another one.
-func (d *Directory) endFor(ctx context.Context, a catalog.Account, reason string, more ...change.Op) (again time.Duration, err error) {
+func (mv *Mover) endFor(ctx context.Context, a catalog.Account, reason string, more ...change.Op) (again time.Duration, err error) {
 	to := a.Operation.Move
 	if to.Phase = catalog.MoveEnding; to.Reason == "" {
 		to.Reason = reason
 	}
-	return d.step(ctx, a, to, more...)
+	return mv.step(ctx, a, to, more...)
 }
 
 // drainAhead waits until little is on its way, and the streams are seen to move: see mark.
-func (d *Directory) drainAhead(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	m := d.marks.get(&a)
-	found, err := d.drains(ctx, a, m == nil)
+func (mv *Mover) drainAhead(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	m := mv.marks.get(&a)
+	found, err := mv.drains(ctx, a, m == nil)
 	if err == nil && m == nil {
-		m = &mark{epoch: a.GeoEpoch(), until: a.Operation.Move.Until, at: d.clock.Now(), found: found}
-		d.marks.set(a.Name, m)
+		m = &mark{epoch: a.GeoEpoch(), until: a.Operation.Move.Until, at: mv.clock.Now(), found: found}
+		mv.marks.set(a.Name, m)
 	}
 	waiting := waitingOf(found)
 	if err != nil || waiting > moveWaitingMax {
-		if d.late(a) {
-			return d.giveUp(ctx, a, fmt.Sprintf("%d bytes were on their way to %s", waiting, a.Secondary))
+		if mv.late(a) {
+			return mv.giveUp(ctx, a, fmt.Sprintf("%d bytes were on their way to %s", waiting, a.Secondary))
 		}
 		return record.MovePause, err
 	}
-	if err = d.answers(ctx, a); err != nil {
-		if d.late(a) {
-			return d.endFor(ctx, a, d.silent(err))
+	if err = mv.answers(ctx, a); err != nil {
+		if mv.late(a) {
+			return mv.endFor(ctx, a, mv.silent(err))
 		}
 		return record.MovePause, err
 	}
-	if err = d.stands(ctx, a, m, found); err != nil {
-		if d.late(a) {
-			return d.giveUp(ctx, a, err.Error())
+	if err = mv.stands(ctx, a, m, found); err != nil {
+		if mv.late(a) {
+			return mv.giveUp(ctx, a, err.Error())
 		}
-		if d.clock.Now().Sub(m.at) < answerFresh {
+		if mv.clock.Now().Sub(m.at) < answerFresh {
 			err = nil // So long is usual.
 		}
 		return record.MovePause, err
 	}
 	to := a.Operation.Move
 	to.Phase = catalog.MoveClosing
-	return d.step(ctx, a, to)
+	return mv.step(ctx, a, to)
 }
 
 // closeMoving closes the gates, and waits until the other location has everything. No write is taken meanwhile: it ends
 // within operationWait where the other location does not answer.
-func (d *Directory) closeMoving(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+func (mv *Mover) closeMoving(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	waiting := uint64(0)
 	if !plantedbugs.Planted(plantedbugs.OfferedOpen) {
-		err = record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), 0, record.Once)
+		err = record.SetGates(ctx, mv.stamp, a.Name, record.PrimaryGate(&a), 0, record.Once)
 	}
 	if err == nil {
-		_, waiting, err = d.ends(ctx, a)
+		_, waiting, err = mv.ends(ctx, a)
 	}
-	silent := d.answers(ctx, a)
+	silent := mv.answers(ctx, a)
 	switch {
-	case silent != nil && d.answering.silent() >= record.OperationWait:
-		return d.endFor(ctx, a, d.silent(silent))
+	case silent != nil && mv.answering.silent() >= record.OperationWait:
+		return mv.endFor(ctx, a, mv.silent(silent))
 	case err == nil && waiting == 0 && silent == nil:
-		return d.claim(ctx, a, 0)
-	case d.late(a):
-		return d.giveUp(ctx, a, fmt.Sprintf("the last %d bytes were on their way to %s", waiting, a.Secondary))
+		return mv.claim(ctx, a, 0)
+	case mv.late(a):
+		return mv.giveUp(ctx, a, fmt.Sprintf("the last %d bytes were on their way to %s", waiting, a.Secondary))
 	}
 	return record.MovePause, errors.Join(err, silent)
 }
 
 // claim offers the account in an epoch above a number, and above all that were seen here.
-func (d *Directory) claim(ctx context.Context, a catalog.Account, above geo.EpochNumber) (again time.Duration, err error) {
+func (mv *Mover) claim(ctx context.Context, a catalog.Account, above geo.EpochNumber) (again time.Duration, err error) {
 	to := a.Operation.Move
 	to.Phase, to.Claim = catalog.MoveOffered, max(above, a.Epoch, to.Claim)+1
-	return d.step(ctx, a, to)
+	return mv.step(ctx, a, to)
 }
 
 // offer has the other location take the account, or learns that it has, or that it never will.
-func (d *Directory) offer(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	if d.late(a) {
-		return d.withdraw(ctx, a)
+func (mv *Mover) offer(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	if mv.late(a) {
+		return mv.withdraw(ctx, a)
 	}
-	ends, waiting, err := d.ends(ctx, a)
+	ends, waiting, err := mv.ends(ctx, a)
 	if err != nil {
 		return record.MovePause, err
 	}
 	if waiting > 0 { // A range was recovered with loss meanwhile, and begins again where it had been.
 		return record.MovePause, nil
 	}
-	taken, err := d.peer.Offer(ctx, Offer{Account: a, Ends: ends})
+	taken, err := mv.peer.Offer(ctx, Offer{Account: a, Ends: ends})
 	var passed *record.PassedError
 	switch {
 	case errors.As(err, &passed):
-		return d.claim(ctx, a, passed.Seen.Number)
+		return mv.claim(ctx, a, passed.Seen.Number)
 	case err != nil:
 		return record.MovePause, err
 	}
-	return record.MovePause, d.follows(ctx, *taken)
+	return record.MovePause, mv.follows(ctx, *taken)
 }
 
 // follows adopts the record of the other location, which has taken the account: by the offer, or by an unplanned failover
 // meanwhile. Then it calls Adopt itself, with where the copy there ended (R20).
-func (d *Directory) follows(ctx context.Context, taken catalog.Account) error {
+func (mv *Mover) follows(ctx context.Context, taken catalog.Account) error {
 	if op := taken.Operation; op != nil && op.Unplanned {
 		return nil
 	}
-	return d.rejoin.Adopt(ctx, rejoin.Taken{Account: taken})
+	return mv.rejoin.Adopt(ctx, rejoin.Taken{Account: taken})
 }
 
 // withdraw ends an offer: the other location refuses it for ever, unless it has taken the account.
-func (d *Directory) withdraw(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+func (mv *Mover) withdraw(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	var taken *catalog.Account
 	if !plantedbugs.Planted(plantedbugs.WithdrawnUnrefused) {
-		taken, err = d.peer.Refuse(ctx, a)
+		taken, err = mv.peer.Refuse(ctx, a)
 	}
 	if err != nil {
 		return record.MovePause, err
 	}
 	if taken != nil {
-		return record.MovePause, d.follows(ctx, *taken)
+		return record.MovePause, mv.follows(ctx, *taken)
 	}
 	seen, err := catalog.SeenOp(claimed(&a))
 	if err != nil {
 		return 0, err
 	}
-	return d.giveUp(ctx, a, string(a.Secondary)+" did not answer that it has taken the account", seen)
+	return mv.giveUp(ctx, a, string(a.Secondary)+" did not answer that it has taken the account", seen)
 }
 
 // claimed is the epoch in which the secondary of an account is to be its primary.
@@ -298,11 +298,11 @@ func claimed(a *catalog.Account) geo.Epoch {
 }
 
 // reopen opens the gates of a move that ends without effect.
-func (d *Directory) reopen(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	if err := record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), 0, record.Once); err != nil {
+func (mv *Mover) reopen(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	if err := record.SetGates(ctx, mv.stamp, a.Name, record.PrimaryGate(&a), 0, record.Once); err != nil {
 		return 0, err
 	}
-	return 0, d.stamp.Commit(ctx, record.Finish{Of: a})
+	return 0, mv.stamp.Commit(ctx, record.Finish{Of: a})
 }
 
 // moveTo commits the next phase of a move. From the phase closing on the gate is closed, in the group of the record that
@@ -348,5 +348,8 @@ func (c *moveTo) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*moveTo) Reclaims() {}
+
+// Keep forgets the accounts that have no operation any more.
+func (mv *Mover) Keep(operations map[geo.Account]bool) { mv.marks.keep(operations) }

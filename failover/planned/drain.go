@@ -1,4 +1,4 @@
-package directory
+package planned
 
 import (
 	"context"
@@ -38,8 +38,8 @@ func (h heads) of(r geo.RangeID) (out heads) {
 
 // ends asks each range where the account's streams of its epoch end, and whether the other location has acknowledged
 // all of that: applied it, payload included (R14). waiting is how many bytes it has not.
-func (d *Directory) ends(ctx context.Context, a catalog.Account) (ends heads, waiting uint64, err error) {
-	found, err := d.drains(ctx, a, false)
+func (mv *Mover) ends(ctx context.Context, a catalog.Account) (ends heads, waiting uint64, err error) {
+	found, err := mv.drains(ctx, a, false)
 	for _, f := range found {
 		ends = append(ends, f.Heads...)
 	}
@@ -48,10 +48,10 @@ func (d *Directory) ends(ctx context.Context, a catalog.Account) (ends heads, wa
 
 // drains asks each range how far its streams of the account are acknowledged, in the order of route.Table.Everywhere. With
 // closes each commits a closed record.
-func (d *Directory) drains(ctx context.Context, a catalog.Account, closes bool) (found []drain, err error) {
-	for _, r := range d.stamp.Route().Everywhere(a.Name) {
+func (mv *Mover) drains(ctx context.Context, a catalog.Account, closes bool) (found []drain, err error) {
+	for _, r := range mv.stamp.Route().Everywhere(a.Name) {
 		cmd := &drained{account: a.Name, gate: record.PrimaryGate(&a), closes: closes}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := mv.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return nil, fmt.Errorf("the streams of the %s range: %w", r.Service, err)
 		}
 		found = append(found, cmd.found)
@@ -170,10 +170,10 @@ var errBehind = errors.New("directory: the streams are not applied up to their e
 
 // reach returns nil if the ranges here have applied an account's streams of an epoch of the other location up to
 // their ends, and no further; else errBehind.
-func (d *Directory) reach(ctx context.Context, a geo.Account, e geo.Epoch, ends heads) error {
-	for _, r := range d.stamp.Route().Everywhere(a) {
+func (mv *Mover) reach(ctx context.Context, a geo.Account, e geo.Epoch, ends heads) error {
+	for _, r := range mv.stamp.Route().Everywhere(a) {
 		cmd := &reached{Account: a, Epoch: e, Heads: ends.of(r.ID)}
-		if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil {
+		if err := mv.stamp.Submit(ctx, r.ID, cmd); err != nil {
 			return fmt.Errorf("the streams of the %s range: %w", r.Service, err)
 		}
 		if cmd.behind {

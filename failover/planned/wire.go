@@ -1,4 +1,4 @@
-package directory
+package planned
 
 import (
 	"encoding/json"
@@ -17,7 +17,8 @@ type offerBody struct {
 	Ends    heads           `json:"ends"`
 }
 
-func (o Offer) encode() ([]byte, error) {
+// Encode encodes an Offer for the wire.
+func (o Offer) Encode() ([]byte, error) {
 	a, err := o.Account.Encode()
 	if err != nil {
 		return nil, err
@@ -25,13 +26,13 @@ func (o Offer) encode() ([]byte, error) {
 	return json.Marshal(offerBody{a, o.Ends})
 }
 
-// parseOffer parses an account that the location other may offer here.
-func parseOffer(b []byte, here, other geo.Location) (o Offer, err error) {
+// ParseOffer parses an account that the location other may offer here.
+func ParseOffer(b []byte, here, other geo.Location) (o Offer, err error) {
 	var body offerBody
 	if err := json.Unmarshal(b, &body); err != nil {
 		return o, fmt.Errorf("offer: %w", err)
 	}
-	a, err := parseOffered(body.Account, here, other)
+	a, err := ParseOffered(body.Account, here, other)
 	if err != nil {
 		return o, err
 	}
@@ -41,8 +42,8 @@ func parseOffer(b []byte, here, other geo.Location) (o Offer, err error) {
 	return Offer{*a, body.Ends}, nil
 }
 
-// parseOffered parses the record of an account that the location other may offer here.
-func parseOffered(b []byte, here, other geo.Location) (*catalog.Account, error) {
+// ParseOffered parses the record of an account that the location other may offer here.
+func ParseOffered(b []byte, here, other geo.Location) (*catalog.Account, error) {
 	return record.ParseOf(b, here, other, func(a *catalog.Account) bool {
 		return a.Active && a.Redundancy.Geo() && a.Offered() && a.Operation.Move.Claim > a.Epoch
 	})

@@ -1,4 +1,4 @@
-package directory
+package batch
 
 import (
 	"context"
@@ -26,8 +26,8 @@ const (
 	callsBytesMax = 256 << 10
 )
 
-// together runs f for each number below n: see above.
-func together(ctx context.Context, n int, f func(ctx context.Context, i int)) {
+// Run runs f for each number below n: see above.
+func Run(ctx context.Context, n int, f func(ctx context.Context, i int)) {
 	if n == 1 || ctx.Value(sideKey{}) != nil {
 		for i := range n {
 			f(ctx, i)
@@ -69,12 +69,23 @@ func asks(ctx context.Context, r *request) bool {
 	return ok
 }
 
+// Do runs a function in its turn among the other sides, at once if there are none.
+func Do(ctx context.Context, f func() error) error {
+	if r := (&request{do: f}); asks(ctx, r) {
+		return r.err
+	}
+	return f()
+}
+
+// Apart returns a context for what is done by itself, not with those of other sides.
+func Apart(ctx context.Context) context.Context { return context.WithValue(ctx, sideKey{}, nil) }
+
 // request is what a side waits for: a command, a call, or do.
 type request struct {
-	stamp  *shared
+	stamp  *Shared
 	id     geo.RangeID
 	cmd    ranges.Command
-	caller *sharedCaller
+	caller *SharedCaller
 	method string
 	body   []byte
 	do     func() error
@@ -107,11 +118,11 @@ func answer(ctx context.Context, asked []*request) {
 	}
 }
 
-// shared is a stamp that gets the commands of steps together.
-type shared struct{ record.Stamp }
+// Shared is a stamp that gets the commands of steps together.
+type Shared struct{ record.Stamp }
 
 // Submit implements ranges.Submitter.
-func (s *shared) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
+func (s *Shared) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command) error {
 	if r := (&request{stamp: s, id: id, cmd: cmd}); asks(ctx, r) {
 		return r.err
 	}
@@ -119,7 +130,7 @@ func (s *shared) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command)
 }
 
 // Read implements ranges.Reader.
-func (s *shared) Read(ctx context.Context, id geo.RangeID, f func(ranges.State) error) error {
+func (s *Shared) Read(ctx context.Context, id geo.RangeID, f func(ranges.State) error) error {
 	if r := (&request{do: func() error { return s.Stamp.Read(ctx, id, f) }}); asks(ctx, r) {
 		return r.err
 	}
@@ -132,7 +143,7 @@ type allSubmitter interface {
 }
 
 // submitAll submits commands of one range, and answers their requests.
-func (s *shared) submitAll(ctx context.Context, asked []*request) {
+func (s *Shared) submitAll(ctx context.Context, asked []*request) {
 	all, ok := s.Stamp.(allSubmitter)
 	if !ok || len(asked) == 1 {
 		for _, r := range asked {
@@ -149,11 +160,11 @@ func (s *shared) submitAll(ctx context.Context, asked []*request) {
 	}
 }
 
-// sharedCaller is a caller that makes the calls of steps together.
-type sharedCaller struct{ link.Caller }
+// SharedCaller is a caller that makes the calls of steps together.
+type SharedCaller struct{ link.Caller }
 
 // Call implements link.Caller.
-func (c *sharedCaller) Call(ctx context.Context, method string, body []byte) ([]byte, error) {
+func (c *SharedCaller) Call(ctx context.Context, method string, body []byte) ([]byte, error) {
 	if r := (&request{caller: c, method: method, body: body}); asks(ctx, r) {
 		return r.answer, r.err
 	}
@@ -161,7 +172,7 @@ func (c *sharedCaller) Call(ctx context.Context, method string, body []byte) ([]
 }
 
 // callAll makes calls, and answers their requests.
-func (c *sharedCaller) callAll(ctx context.Context, asked []*request) {
+func (c *SharedCaller) callAll(ctx context.Context, asked []*request) {
 	for len(asked) > 0 {
 		n, size := 0, 0
 		for n < len(asked) && size < callsBytesMax {
@@ -174,7 +185,7 @@ func (c *sharedCaller) callAll(ctx context.Context, asked []*request) {
 }
 
 // callSome makes calls in one. A location that does not know how gets them one by one: its program is an older one.
-func (c *sharedCaller) callSome(ctx context.Context, asked []*request) {
+func (c *SharedCaller) callSome(ctx context.Context, asked []*request) {
 	alone := func(r *request) { r.answer, r.err = c.Caller.Call(ctx, r.method, r.body) }
 	first := asked[0]
 	if len(asked) == 1 {
@@ -188,12 +199,12 @@ func (c *sharedCaller) callSome(ctx context.Context, asked []*request) {
 	body, err := json.Marshal(in)
 	var b []byte
 	if err == nil {
-		b, err = c.Caller.Call(ctx, methodTogether, body)
+		b, err = c.Caller.Call(ctx, Method, body)
 	}
 	var out []callAnswer
 	if err == nil {
 		if err = json.Unmarshal(b, &out); err == nil && len(out) != len(asked) {
-			err = fmt.Errorf("%s: %d answers to %d calls", methodTogether, len(out), len(asked))
+			err = fmt.Errorf("%s: %d answers to %d calls", Method, len(out), len(asked))
 		}
 	}
 	if err == nil {
@@ -212,8 +223,8 @@ func (c *sharedCaller) callSome(ctx context.Context, asked []*request) {
 	}
 }
 
-// methodTogether makes several calls in one. It is on the wire: never rename it.
-const methodTogether = "directory.Together"
+// Method makes several calls in one. It is on the wire: never rename it.
+const Method = "directory.Together"
 
 // callBody is one of several calls on the wire, callAnswer is its answer.
 type (
@@ -228,14 +239,14 @@ type (
 	}
 )
 
-// answerTogether answers several calls, each by the handler of its method.
-func answerTogether(ctx context.Context, body []byte, handlers map[string]func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
+// Answer answers several calls, each by the handler of its method.
+func Answer(ctx context.Context, body []byte, handlers map[string]func(context.Context, []byte) ([]byte, error)) ([]byte, error) {
 	var in []callBody
 	if err := json.Unmarshal(body, &in); err != nil {
-		return nil, fmt.Errorf("%s: %w", methodTogether, err)
+		return nil, fmt.Errorf("%s: %w", Method, err)
 	}
 	out := make([]callAnswer, len(in))
-	together(ctx, len(in), func(ctx context.Context, i int) {
+	Run(ctx, len(in), func(ctx context.Context, i int) {
 		f := handlers[in[i].Method]
 		if f == nil {
 			out[i].Error = fmt.Sprintf("no method %q", in[i].Method)

@@ -1,4 +1,4 @@
-package directory
+package planned
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"antipode/directory/batch"
 	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/replication/link"
@@ -73,28 +74,25 @@ func (s *answering) silent() time.Duration {
 // answers returns nil if the catalog of the other location has answered within answerFresh. Else it asks that about an
 // account, for operationWait at most. That its record has not arrived there is an answer: what keeps one account from
 // arriving must not count for all others.
-func (d *Directory) answers(ctx context.Context, a catalog.Account) error {
+func (mv *Mover) answers(ctx context.Context, a catalog.Account) error {
 	ask := func() error {
-		if ok, err := d.answering.fresh(d.clock.Mono()); ok {
+		if ok, err := mv.answering.fresh(mv.clock.Mono()); ok {
 			return err
 		}
-		alone, end := d.within(context.WithValue(ctx, sideKey{}, nil), record.OperationWait) // By itself: it has less time than others.
+		alone, end := mv.within(batch.Apart(ctx), record.OperationWait) // By itself: it has less time than others.
 		defer end()
-		asked := d.clock.Mono()
-		err := d.peer.Announce(alone, a)
-		if row, ok := storageerr.Of(err); ok && (row.Row == notArrived(a.Name, d.other) || !busy(row.Row)) {
+		asked := mv.clock.Mono()
+		err := mv.peer.Announce(alone, a)
+		if row, ok := storageerr.Of(err); ok && (row.Row == record.NotArrived(a.Name, mv.other) || !busy(row.Row)) {
 			err = nil // Its catalog has answered, if not what it is to say in the end.
 		}
 		if err != nil && ctx.Err() != nil {
 			return err // Who asked does not wait any more, which says nothing of the other location.
 		}
-		d.answering.set(asked, d.clock.Mono(), err)
+		mv.answering.set(asked, mv.clock.Mono(), err)
 		return err
 	}
-	if r := (&request{do: ask}); asks(ctx, r) {
-		return r.err
-	}
-	return ask()
+	return batch.Do(ctx, ask)
 }
 
 // busy reports whether a call may have reached no catalog that could read.
@@ -104,26 +102,26 @@ func busy(row storageerr.Row) bool {
 
 // silent is the text for operators: the other location does not answer. Where an operator cut the link, that location
 // runs, and the link is to be healed. The cut may be at its end, which only its words show.
-func (d *Directory) silent(err error) string {
+func (mv *Mover) silent(err error) string {
 	if strings.Contains(err.Error(), link.ErrCut.Error()) {
-		return fmt.Sprintf("%s is not reached, since an operator cut the link (antipodectl link heal)", d.other)
+		return fmt.Sprintf("%s is not reached, since an operator cut the link (antipodectl link heal)", mv.other)
 	}
 	if strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
-		return fmt.Sprintf("%s does not answer in time", d.other)
+		return fmt.Sprintf("%s does not answer in time", mv.other)
 	}
-	why := strings.TrimPrefix(strings.ReplaceAll(err.Error(), methodAnnounce+": ", ""), string(d.other)+": ")
-	return fmt.Sprintf("%s does not answer: %s", d.other, why)
+	why := strings.TrimPrefix(strings.ReplaceAll(err.Error(), record.MethodAnnounce+": ", ""), string(mv.other)+": ")
+	return fmt.Sprintf("%s does not answer: %s", mv.other, why)
 }
 
 // CheckMove returns why the planned move of an account would not begin for want of the other location: ServerBusy if that
 // does not answer within operationWait. What else refuses it is Move's.
-func (d *Directory) CheckMove(ctx context.Context, name geo.Account) error {
-	a, err := d.Account(ctx, name)
-	if err != nil || a.Primary != d.stamp.Location() || !a.Redundancy.Geo() || a.Operation != nil {
+func (mv *Mover) CheckMove(ctx context.Context, name geo.Account) error {
+	a, err := mv.accounts.Account(ctx, name)
+	if err != nil || a.Primary != mv.stamp.Location() || !a.Redundancy.Geo() || a.Operation != nil {
 		return nil //nolint:nilerr // Move says so, if it is still so then.
 	}
-	if err = d.answers(ctx, *a); err == nil {
+	if err = mv.answers(ctx, *a); err == nil {
 		return nil
 	}
-	return storageerr.ServerBusy.Saying(d.silent(err) + "; nothing was changed")
+	return storageerr.ServerBusy.Saying(mv.silent(err) + "; nothing was changed")
 }

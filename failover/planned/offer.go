@@ -1,4 +1,4 @@
-package directory
+package planned
 
 import (
 	"context"
@@ -30,27 +30,27 @@ type Offer struct {
 }
 
 // Offer implements Peer at the secondary.
-func (d *Directory) Offer(ctx context.Context, o Offer) (*catalog.Account, error) {
+func (mv *Mover) Offer(ctx context.Context, o Offer) (*catalog.Account, error) {
 	cmd := &take{of: o}
-	now, err := d.Account(ctx, o.Account.Name)
+	now, err := mv.accounts.Account(ctx, o.Account.Name)
 	if err != nil {
 		return nil, err
 	}
 	if now.GeoEpoch().Compare(o.Account.GeoEpoch()) <= 0 { // Else a second call, or a late one: the command finds which.
-		if err := d.reach(ctx, o.Account.Name, o.Account.GeoEpoch(), o.Ends); errors.Is(err, errBehind) {
+		if err := mv.reach(ctx, o.Account.Name, o.Account.GeoEpoch(), o.Ends); errors.Is(err, errBehind) {
 			return nil, storageerr.ServerBusy.Saying(err.Error())
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := mv.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	if cmd.done {
-		d.moved(record.MoveTaken, &cmd.taken, "")
+		mv.moved(record.MoveTaken, &cmd.taken, "")
 	}
 	if op := cmd.taken.Operation; op != nil && op.Kind == catalog.OperationTaken { // Else a late call.
-		_ = d.rejoin.OpenGates(ctx, cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
+		_ = mv.rejoin.OpenGates(ctx, cmd.taken) // Resume follows. Clients wait for it, and for nothing else.
 	}
 	return &cmd.taken, nil
 }
@@ -100,9 +100,9 @@ func (c *take) Evaluate(tx *ranges.Tx) error {
 }
 
 // Refuse implements Peer at the secondary.
-func (d *Directory) Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
+func (mv *Mover) Refuse(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
 	cmd := &refuse{of: a}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := mv.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err
 	}
 	return cmd.taken, nil
@@ -139,5 +139,5 @@ func (c *refuse) Evaluate(tx *ranges.Tx) error {
 	return tx.Local(p, change.Record{CommitTime: tx.Timestamp(0), Partition: p.Append(nil), Ops: []change.Op{seen}})
 }
 
-// Reclaims implements ranges.Reclaimer: see alter.
+// Reclaims implements ranges.Reclaimer: see record.Finish.
 func (*refuse) Reclaims() {}
