@@ -12,7 +12,7 @@ import (
 	"antipode/failover/unplanned"
 	"antipode/geo"
 	"antipode/internal/clock"
-	"antipode/replication/verify"
+	"antipode/replication/bootstrap"
 	"antipode/services/catalog"
 	"antipode/services/storageerr"
 	"antipode/stamp/kv"
@@ -21,6 +21,7 @@ import (
 
 // Peer is the directory of the other location, reached over the link.
 type Peer interface {
+	bootstrap.Peer
 	planned.Peer
 	rejoin.Peer
 
@@ -28,23 +29,16 @@ type Peer interface {
 	// secondary of the account. A second call for the same creation succeeds, too. Errors:
 	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
 	Reserve(ctx context.Context, a catalog.Account) error
-	// Prepare has the peer begin its copy of an account whose primary is here: it deletes what it has of
-	// former epochs and opens the gates of the account's. A second call deletes nothing. Errors:
-	// AccountAlreadyExists; PassedError, which says above what the epoch must be.
-	Prepare(ctx context.Context, a catalog.Account) error
 }
 
 // Directory knows the accounts of one location. Methods may be called concurrently.
 type Directory struct {
-	stamp  *record.Store
-	peer   Peer
-	images Images
-	// farRows are the rows of the other location: nil where nothing is kept of a copy that is deleted.
-	farRows    verify.Peer
-	salvages   salvages
+	stamp      *record.Store
+	peer       Peer
 	rejoin     *rejoin.Rejoiner
 	promoter   *unplanned.Promoter
 	mover      *planned.Mover
+	copier     *bootstrap.Copier
 	other      geo.Location
 	accounts   catalog.Cache[catalog.Account]
 	containers catalog.Containers
@@ -52,8 +46,6 @@ type Directory struct {
 	index      *index
 	// idle is the version of the catalog at which Resume has found nothing to do; 0 before.
 	idle    atomic.Uint64
-	counts  counts
-	paces   paces
 	waits   record.Waits
 	endings endings
 	clock   clock.Clock
@@ -80,6 +72,7 @@ func NewDirectory(s record.Stamp, other geo.Location) *Directory {
 	})
 	d.promoter = unplanned.New(unplanned.Options{Stamp: d.stamp, Accounts: d, Taken: d.rejoin, Waits: &d.waits, Moved: d.moved})
 	d.mover = planned.New(planned.Options{Stamp: d.stamp, Other: other, Accounts: d, Rejoiner: d.rejoin, Moved: d.moved})
+	d.copier = bootstrap.New(d.stamp, d)
 	return d
 }
 
@@ -88,12 +81,21 @@ func (d *Directory) SetPeer(p Peer) {
 	d.peer = p
 	d.rejoin.SetPeer(p)
 	d.mover.SetPeer(p)
+	d.copier.SetPeer(p)
 }
 
 // SetImages sets what makes images. It is needed where accounts are bootstrapped.
-func (d *Directory) SetImages(i Images) {
-	d.images = i
+func (d *Directory) SetImages(i bootstrap.Images) {
+	d.copier.SetImages(i)
 	d.rejoin.SetImages(i)
+}
+
+// Copier is what copies accounts to new secondaries, and keeps what only a copy has.
+func (d *Directory) Copier() *bootstrap.Copier { return d.copier }
+
+// Prepare implements Peer at the secondary of an account: see bootstrap.Copier.Prepare.
+func (d *Directory) Prepare(ctx context.Context, a catalog.Account) error {
+	return d.copier.Prepare(ctx, a)
 }
 
 // Mover is what moves accounts from this location to the other one, and takes those that move here.
@@ -135,6 +137,7 @@ func (d *Directory) SetPace(c clock.Clock, rate uint64) {
 	d.rejoin.SetRate(rate)
 	d.promoter.SetClock(c)
 	d.mover.SetClock(c)
+	d.copier.SetClock(c)
 }
 
 // SetTime sets how calls let time pass, in place of clock.Wait and context.WithTimeout.

@@ -7,6 +7,7 @@ import (
 	"antipode/failover/planned"
 	"antipode/failover/rejoin"
 	"antipode/failover/unplanned"
+	"antipode/replication/bootstrap"
 	"antipode/stamp/ranges"
 )
 
@@ -23,11 +24,11 @@ func Commands() ranges.Commands {
 		kindSetLocation:          func(body []byte) (ranges.Portable, error) { return parseSetLocation(body) },
 		kindCheckPromotions:      func(body []byte) (ranges.Portable, error) { return parseCheckPromotions(body) },
 		kindRaiseLevels:          func(body []byte) (ranges.Portable, error) { return parseRaiseLevels(body) },
-		kindSalvageRows:          func(body []byte) (ranges.Portable, error) { return parseSalvageRows(body) },
 		kindProbe:                func([]byte) (ranges.Portable, error) { return probe{}, nil },
 	}
 	maps.Copy(all, rejoin.Commands())
 	maps.Copy(all, unplanned.Commands())
 	maps.Copy(all, planned.Commands())
+	maps.Copy(all, bootstrap.Commands())
 	return all
 }

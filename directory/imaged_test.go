@@ -9,6 +9,7 @@ import (
 	"antipode/directory"
 	"antipode/geo"
 	"antipode/primary"
+	"antipode/replication/bootstrap"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/keys"
@@ -19,7 +20,7 @@ import (
 
 // meanwhile is an Images that lets something happen before the first step in the range of tables.
 type meanwhile struct {
-	directory.Images
+	bootstrap.Images
 	happens func()
 }
 

@@ -47,8 +47,7 @@ func (d *Directory) Resume(ctx context.Context) (again time.Duration, err error)
 	}
 	list, promotions := w.list, w.promotions
 	operations, promoted := namesOf(list), namesOf(accountsOf(promotions))
-	d.counts.keep(operations)
-	d.paces.keep(operations)
+	d.copier.Keep(operations)
 	d.mover.Keep(operations)
 	d.promoter.Keep(promoted)
 	d.waits.Keep(operations, promoted)
@@ -153,7 +152,7 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 	}
 	switch a.Operation.Kind {
 	case catalog.OperationBootstrap:
-		return d.bootstrap(ctx, a)
+		return d.copier.Resume(ctx, a)
 	case catalog.OperationMove:
 		return d.mover.Resume(ctx, a)
 	case catalog.OperationTaken:
@@ -164,10 +163,10 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 	}
 	leaves := a.Operation.Kind == catalog.OperationLeave
 	if leaves {
-		if gone, err := d.closeStreams(ctx, a); err != nil {
+		if gone, err := d.stamp.CloseStreams(ctx, a); err != nil {
 			return 0, err
 		} else if gone {
-			return bootstrapNext, nil
+			return record.NextTurn, nil
 		}
 	}
 	if err := d.peer.Announce(ctx, a); err != nil {
@@ -182,21 +181,6 @@ func (d *Directory) resume(ctx context.Context, a catalog.Account) (again time.D
 		}
 	}
 	return 0, d.stamp.Commit(ctx, record.Finish{Of: a})
-}
-
-// closeStreams has every range but the catalog leave the account's former epoch, and drop what its outbox
-// holds of it. The other location may not know yet. gone: the account has gone on since, and not all ranges have left the
-// epoch for this one: the other location must not delete its copy for this one.
-func (d *Directory) closeStreams(ctx context.Context, a catalog.Account) (gone bool, err error) {
-	err = record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), a.Operation.After, record.Once)
-	var passed *record.PassedError
-	if errors.As(err, &passed) {
-		return true, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return false, d.stamp.Drop(ctx, a.Name)
 }
 
 // agreed has the gates of every range but the catalog need nobody's word any more for writes of an account that has become
@@ -217,7 +201,7 @@ func (d *Directory) Announce(ctx context.Context, a catalog.Account) error {
 		return d.agree(ctx, a)
 	}
 	if a.Operation != nil && a.Operation.Kind == catalog.OperationLeave {
-		if err := d.keepCopy(ctx, a); err != nil {
+		if err := d.copier.KeepCopy(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -316,3 +300,11 @@ func accountsOf(list []unplanned.Promoting) (out []*catalog.Account) {
 // Waits returns why the operation of an account could not go on when Resume tried last; empty if it went on, and where
 // Resume has not tried yet.
 func (d *Directory) Waits(a *catalog.Account) string { return d.waits.Why(a) }
+
+func namesOf(list []*catalog.Account) map[geo.Account]bool {
+	out := make(map[geo.Account]bool, len(list))
+	for _, a := range list {
+		out[a.Name] = true
+	}
+	return out
+}

@@ -33,9 +33,11 @@ func TestR17OperationOfBeforeLeavesTheCopy(t *testing.T) {
 		before := catalog.Account{
 			Name: "acct", Redundancy: catalog.RAGRS, Epoch: 2, Primary: "north", Secondary: "south", Operation: &catalog.Operation{Kind: kind},
 		}
-		again, err := (&Directory{stamp: &record.Store{Stamp: s}, peer: unasked{}}).resume(t.Context(), before)
+		d := NewDirectory(s, "south")
+		d.SetPeer(unasked{})
+		again, err := d.resume(t.Context(), before)
 		require.NoError(t, err)
-		require.Equal(t, bootstrapNext, again)
+		require.Equal(t, record.NextTurn, again)
 		require.Equal(t, ships, s.Leader(last.ID).Machine.Gate("acct"))
 	}
 }

@@ -18,7 +18,7 @@ import (
 //	GRS <──> RA-GRS          one change of the account's row, shipped like every other: at once here, at
 //	                         the secondary in the order of the catalog's stream
 //	GRS, RA-GRS ──> LRS      a new epoch, then the operation of the account: see operation.go
-//	LRS ──> GRS, RA-GRS      a new epoch, then the bootstrap: see bootstrap.go
+//	LRS ──> GRS, RA-GRS      a new epoch, then the bootstrap: see bootstrap.Copier.Resume
 //	rebuild                  the bootstrap again, for a copy that is lost, forked or behind the outbox
 //
 // A change to LRS and a rebuild end a bootstrap that is under way; any other change waits for it.

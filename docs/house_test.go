@@ -22,7 +22,7 @@ import (
 var floors = map[string]int{
 	"geo": 0, "internal": 0, "client": 0,
 	"stamp": 1, "services": 2, "replication": 2, "stats": 2,
-	"primary": 3, "secondary": 3, "directory": 3, "directory/record": 3, "directory/batch": 3, "failover/planned": 3, "failover/rejoin": 3, "failover/unplanned": 3,
+	"primary": 3, "secondary": 3, "directory": 3, "directory/record": 3, "directory/batch": 3, "failover/planned": 3, "failover/rejoin": 3, "replication/bootstrap": 3, "failover/unplanned": 3,
 	"metrics": 4, "failover": 4, "api": 5, "server": 6, "inspect": 7, "sim": 7, "bench": 7, "cmd": 7, "test": 7, "docs": 7,
 }
 

@@ -23,7 +23,7 @@ var manyMethods = map[string]int{
 	"api/queues.call":                   44,
 	"client/admin.Client":               61,
 	"cmd/antipodectl.tool":              133,
-	"directory.Directory":               90,
+	"directory.Directory":               73,
 	"replication/receive.rangeReceiver": 45,
 	"replication/ship.Shipper":          58,
 	"server/cluster.Options":            50,

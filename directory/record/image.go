@@ -13,6 +13,9 @@ const ApplyWait = 100 * time.Millisecond
 // MovePause is the pause between two looks at how far the other location is.
 const MovePause = 10 * time.Millisecond
 
+// NextTurn is the pause of what has its next turn.
+const NextTurn = 10 * time.Millisecond
+
 // ImageEnds are the last numbers of an account's streams of an epoch in a range.
 func ImageEnds(tx *ranges.Tx, a geo.Account, e geo.Epoch) []geo.Seq {
 	out := make([]geo.Seq, geo.LaneCount)

@@ -2,9 +2,11 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"antipode/geo"
+	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/ranges"
 	"antipode/stamp/route"
@@ -155,4 +157,19 @@ func (c *ForgetStreams) EncodeResult() []byte { return EncodeMore(c.More) }
 func (c *ForgetStreams) DecodeResult(b []byte) error {
 	c.More = len(b) > 0
 	return nil
+}
+
+// CloseStreams has every range but the catalog leave the account's former epoch, and drop what its outbox
+// holds of it. The other location may not know yet. gone: the account has gone on since, and not all ranges have left the
+// epoch for this one: the other location must not delete its copy for this one.
+func (s *Store) CloseStreams(ctx context.Context, a catalog.Account) (gone bool, err error) {
+	err = SetGates(ctx, s, a.Name, PrimaryGate(&a), a.Operation.After, Once)
+	var passed *PassedError
+	if errors.As(err, &passed) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, s.Drop(ctx, a.Name)
 }

@@ -253,7 +253,7 @@ func New(o Options) *Location {
 func (l *Location) SetFar(f Far) {
 	l.far = f
 	l.Directory.SetPeer(f.Directory)
-	l.Directory.SetFarRows(&verify.Remote{Call: f.Verify})
+	l.Directory.Copier().SetFarRows(&verify.Remote{Call: f.Verify})
 	if f.Received != nil {
 		l.Directory.Mover().SetReceived(func(ctx context.Context, r geo.RangeID) (geo.Timestamp, error) {
 			return f.Received(ctx, geo.SourceRange{Origin: l.o.Name, Range: r})

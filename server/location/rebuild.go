@@ -29,7 +29,7 @@ func (l *Location) CopyAlone(ctx context.Context, name geo.Account) (wire.CopyAl
 	}
 	ctx, cancel := context.WithTimeout(ctx, aloneWait)
 	defer cancel()
-	found, err := l.Directory.CountSalvage(ctx, name)
+	found, err := l.Directory.Copier().CountSalvage(ctx, name)
 	if _, ours := storageerr.Of(err); ours && ctx.Err() == nil {
 		return wire.CopyAlone{}, err
 	}

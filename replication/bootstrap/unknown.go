@@ -1,4 +1,4 @@
-package directory
+package bootstrap
 
 import (
 	"context"
@@ -23,32 +23,32 @@ import (
 
 // closeForgotten closes, in the ranges of an account that is primary here, the generations that the catalog does not have
 // (R8). It may be repeated.
-func (d *Directory) closeForgotten(ctx context.Context, a geo.Account) error {
-	for _, r := range imageOrder(d.stamp.Route(), a) {
+func (cp *Copier) closeForgotten(ctx context.Context, a geo.Account) error {
+	for _, r := range imageOrder(cp.stamp.Route(), a) {
 		if r.Service == geo.Catalog {
 			continue
 		}
-		if err := d.closeForgottenIn(ctx, a, r); err != nil {
+		if err := cp.closeForgottenIn(ctx, a, r); err != nil {
 			return fmt.Errorf("containers that the catalog does not have, in the %s range: %w", r.Service, err)
 		}
 	}
 	return nil
 }
 
-func (d *Directory) closeForgottenIn(ctx context.Context, a geo.Account, r route.Range) error {
+func (cp *Copier) closeForgottenIn(ctx context.Context, a geo.Account, r route.Range) error {
 	prefix := keys.AppendAccount(nil, r.Service, a)
 	span := geo.Span{Start: string(prefix), End: string(keys.PrefixEnd(prefix))}.Within(r.Span)
 	for from := []byte(span.Start); from != nil; {
-		page, err := d.stamp.Keys(ctx, r, record.Span{From: from, End: []byte(span.End), Generations: true})
+		page, err := cp.stamp.Keys(ctx, r, record.Span{From: from, End: []byte(span.End), Generations: true})
 		if err != nil {
 			return err
 		}
-		lost, err := d.forgotten(ctx, page.Keys)
+		lost, err := cp.forgotten(ctx, page.Keys)
 		if err != nil {
 			return err
 		}
 		for _, p := range lost {
-			if err := d.images.CloseGeneration(ctx, p.Service, a, p.Container, p.Generation); err != nil {
+			if err := cp.images.CloseGeneration(ctx, p.Service, a, p.Container, p.Generation); err != nil {
 				return err // It may be committed yet.
 			}
 		}
@@ -58,8 +58,8 @@ func (d *Directory) closeForgottenIn(ctx context.Context, a geo.Account, r route
 }
 
 // forgotten returns those of some generations, given as prefixes of their rows, that the catalog neither has nor has ended.
-func (d *Directory) forgotten(ctx context.Context, seen [][]byte) (lost []keys.Partition, err error) {
-	err = d.stamp.Read(ctx, d.stamp.Route().Catalog(), func(state ranges.State) error {
+func (cp *Copier) forgotten(ctx context.Context, seen [][]byte) (lost []keys.Partition, err error) {
+	err = cp.stamp.Read(ctx, cp.stamp.Route().Catalog(), func(state ranges.State) error {
 		lost = nil
 		for _, prefix := range seen {
 			p, err := keys.ParseGeneration(prefix)

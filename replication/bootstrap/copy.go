@@ -1,4 +1,4 @@
-package directory
+package bootstrap
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 //	  ──the gates of the other ranges; what the outboxes hold of former epochs is dropped──>
 //	  ──Prepare: the other location deletes what it has of the account, and opens the gates of the epoch──>
 //	copying: all gates have numbers
-//	  ──containers that the catalog does not have are closed: see forgotten.go──>
+//	  ──containers that the catalog does not have are closed: see unknown.go──>
 //	  ──a count of the account's rows in all ranges: see count.go──>
 //	  ──the images of all ranges──>
 //	imaged: that of the catalog ends with what it has committed by now
@@ -60,72 +60,71 @@ type Images interface {
 // imageStepsMax bounds what one call of Resume does for one account, so that several take turns.
 const imageStepsMax = 256
 
-// When a bootstrap goes on: it has its next turn, or is held back by its rate.
+// When a bootstrap goes on that is held back by its rate.
 const (
-	bootstrapNext = 10 * time.Millisecond
 	// bootstrapRests is the longest pause of one that is held back by its rate.
 	bootstrapRests = time.Second
 )
 
-// bootstrap goes on with the bootstrap of an account. again is after what time it may go on, 0 if it ended.
-func (d *Directory) bootstrap(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+// Resume goes on with the bootstrap of an account. again is after what time it may go on, 0 if it ended.
+func (cp *Copier) Resume(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
 	if !a.Copying() {
-		begun, err := d.beginCopy(ctx, a)
+		begun, err := cp.beginCopy(ctx, a)
 		if err != nil {
 			return 0, err
 		}
 		if begun == nil {
-			return bootstrapNext, nil
+			return record.NextTurn, nil
 		}
 		a = *begun
 	}
-	err = record.SetGates(ctx, d.stamp, a.Name, record.PrimaryGate(&a), a.Operation.After, record.Once)
+	err = record.SetGates(ctx, cp.stamp, a.Name, record.PrimaryGate(&a), a.Operation.After, record.Once)
 	var passed *record.PassedError
 	if errors.As(err, &passed) {
-		return bootstrapNext, nil // The account has gone on since.
+		return record.NextTurn, nil // The account has gone on since.
 	}
 	if err != nil {
 		return 0, err
 	}
 	applied := true
-	for _, r := range imageOrder(d.stamp.Route(), a.Name) {
-		step, paced, err := d.stepImage(ctx, r, a)
+	for _, r := range imageOrder(cp.stamp.Route(), a.Name) {
+		step, paced, err := cp.stepImage(ctx, r, a)
 		switch {
 		case err != nil:
 			return 0, fmt.Errorf("the image of the %s range: %w", r.Service, err)
 		case paced > 0:
 			return paced, nil
 		case step.Uncounted:
-			return d.count(ctx, a)
+			return cp.count(ctx, a)
 		case step.Held:
 			return record.ApplyWait, nil
 		case step.Image.Done == nil:
-			return bootstrapNext, nil
+			return record.NextTurn, nil
 		}
 		applied = applied && step.Applied
 	}
 	if !a.Operation.Imaged {
-		return bootstrapNext, d.stamp.Commit(ctx, imaged{a})
+		return record.NextTurn, cp.stamp.Commit(ctx, imaged{a})
 	}
 	if !applied && !plantedbugs.Planted(plantedbugs.LiveBeforeApplied) {
 		return record.ApplyWait, nil
 	}
-	return 0, d.stamp.Commit(ctx, record.Finish{Of: a})
+	return 0, cp.stamp.Commit(ctx, record.Finish{Of: a})
 }
 
 // stepImage makes steps of the image of one range, until it is complete, waits for the other location, or has
 // had its turn. paced is after what time the rate of the operation lets it go on, 0 if something else ended it.
-func (d *Directory) stepImage(ctx context.Context, r route.Range, a catalog.Account) (step ranges.ImageStep, paced time.Duration, err error) {
+func (cp *Copier) stepImage(ctx context.Context, r route.Range, a catalog.Account) (step ranges.ImageStep, paced time.Duration, err error) {
 	for range imageStepsMax {
-		if paced = d.paces.wait(a, d.clock.Mono()); paced > 0 {
+		if paced = cp.paces.wait(a, cp.clock.Mono()); paced > 0 {
 			return step, paced, nil
 		}
-		step, err = d.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), stepMax(a.Operation.Rate))
+		step, err = cp.images.StepImage(ctx, r, a.Name, a.GeoEpoch(), stepMax(a.Operation.Rate))
 		took := step.Took.Bytes + step.Took.Payload
 		if errors.Is(err, kv.ErrUnknown) {
 			took = stepMax(a.Operation.Rate) // It may have been committed.
 		}
-		d.paces.took(a, d.clock.Mono(), took)
+		cp.paces.took(a, cp.clock.Mono(), took)
 		if err != nil || step.Held || step.Uncounted || step.Image.Done != nil {
 			return step, 0, err
 		}
@@ -135,24 +134,24 @@ func (d *Directory) stepImage(ctx context.Context, r route.Range, a catalog.Acco
 
 // beginCopy goes through the steps up to an empty copy. It returns the account as it is then, nil if it has gone
 // on otherwise.
-func (d *Directory) beginCopy(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
-	if gone, err := d.closeStreams(ctx, a); gone || err != nil {
+func (cp *Copier) beginCopy(ctx context.Context, a catalog.Account) (*catalog.Account, error) {
+	if gone, err := cp.stamp.CloseStreams(ctx, a); gone || err != nil {
 		return nil, err
 	}
-	err := d.peer.Prepare(ctx, a)
+	err := cp.peer.Prepare(ctx, a)
 	var passed *record.PassedError
 	if errors.As(err, &passed) {
 		// The other location has seen a later epoch of the name: the bootstrap begins again above it.
-		return nil, d.stamp.Commit(ctx, raise{of: a, above: passed.Seen})
+		return nil, cp.stamp.Commit(ctx, raise{of: a, above: passed.Seen})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := d.stamp.End(ctx, d.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
+	if err := cp.stamp.End(ctx, cp.stamp.Route().Everywhere(a.Name), a.Name, a.GeoEpoch()); err != nil {
 		return nil, err
 	}
 	cmd := &startCopy{of: a}
-	if err := d.stamp.Commit(ctx, cmd); err != nil {
+	if err := cp.stamp.Commit(ctx, cmd); err != nil {
 		return nil, err // It may be evaluated yet.
 	}
 	return cmd.started, nil
@@ -240,14 +239,14 @@ func (c raise) Evaluate(tx *ranges.Tx) error {
 func (raise) Reclaims() {}
 
 // Prepare implements Peer at the secondary.
-func (d *Directory) Prepare(ctx context.Context, a catalog.Account) error {
-	if err := d.keepCopy(ctx, a); err != nil {
+func (cp *Copier) Prepare(ctx context.Context, a catalog.Account) error {
+	if err := cp.KeepCopy(ctx, a); err != nil {
 		return err
 	}
-	if err := d.stamp.Commit(ctx, prepare{a}); err != nil {
+	if err := cp.stamp.Commit(ctx, prepare{a}); err != nil {
 		return err
 	}
-	return d.stamp.WipeCopy(ctx, a.Name, record.SecondaryGate(&a))
+	return cp.stamp.WipeCopy(ctx, a.Name, record.SecondaryGate(&a))
 }
 
 // prepare stores the record of an account whose copy begins here, and closes the catalog's gate for its epoch: what is

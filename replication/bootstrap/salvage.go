@@ -1,4 +1,4 @@
-package directory
+package bootstrap
 
 import (
 	"bytes"
@@ -79,74 +79,74 @@ type salvageSpan struct {
 }
 
 // SetFarRows sets how this location asks for rows of the other one. Without it nothing is kept of a copy that is deleted.
-func (d *Directory) SetFarRows(p verify.Peer) { d.farRows = p }
+func (cp *Copier) SetFarRows(p verify.Peer) { cp.farRows = p }
 
 // CountSalvage counts what the copy of an account at this location has that its primary does not, or has otherwise: what a
 // rebuild, or a change to LRS, would keep in the lost-and-found here. Errors: AccountNotFound; InvalidInput where this
 // location has no copy; those of the call to the primary. At the end of ctx it returns what was counted so far, with its error.
-func (d *Directory) CountSalvage(ctx context.Context, name geo.Account) (Salvaged, error) {
-	a, err := d.Account(ctx, name)
+func (cp *Copier) CountSalvage(ctx context.Context, name geo.Account) (Salvaged, error) {
+	a, err := cp.accounts.Account(ctx, name)
 	switch {
 	case err != nil:
 		return Salvaged{}, err
-	case a.Secondary != d.stamp.Location():
-		return Salvaged{}, storageerr.InvalidInput.Saying(fmt.Sprintf("%s has no copy of account %s", d.stamp.Location(), name))
-	case d.farRows == nil:
+	case a.Secondary != cp.stamp.Location():
+		return Salvaged{}, storageerr.InvalidInput.Saying(fmt.Sprintf("%s has no copy of account %s", cp.stamp.Location(), name))
+	case cp.farRows == nil:
 		return Salvaged{}, errors.New("directory: the other location cannot be asked for rows")
 	}
 	s := &salvage{account: name}
 	for done := false; !done && err == nil; {
-		done, err = d.goOn(ctx, s)
+		done, err = cp.goOn(ctx, s)
 	}
 	return s.out, err
 }
 
-// keepCopy keeps what the copy here of an account of the other location has that the account's primary does not, before it is
+// KeepCopy keeps what the copy here of an account of the other location has that the account's primary does not, before it is
 // deleted for the epoch of a. It is ServerBusy, with how far it is, until all of it is kept.
-func (d *Directory) keepCopy(ctx context.Context, a catalog.Account) error {
-	if d.farRows == nil {
+func (cp *Copier) KeepCopy(ctx context.Context, a catalog.Account) error {
+	if cp.farRows == nil {
 		return nil
 	}
-	s := d.salvaging(a.Name, a.GeoEpoch())
+	s := cp.salvaging(a.Name, a.GeoEpoch())
 	busy := func() error {
 		return storageerr.ServerBusy.Saying(fmt.Sprintf("%s keeps what only its copy of account %s has: %d rows are in its lost-and-found so far",
-			d.stamp.Location(), a.Name, s.out.Rows))
+			cp.stamp.Location(), a.Name, s.out.Rows))
 	}
 	if !s.mu.TryLock() {
-		return storageerr.ServerBusy.Saying(fmt.Sprintf("%s keeps what only its copy of account %s has", d.stamp.Location(), a.Name))
+		return storageerr.ServerBusy.Saying(fmt.Sprintf("%s keeps what only its copy of account %s has", cp.stamp.Location(), a.Name))
 	}
 	defer s.mu.Unlock()
-	switch done, err := d.goOn(ctx, s); {
+	switch done, err := cp.goOn(ctx, s); {
 	case err != nil:
 		return fmt.Errorf("what only the copy of account %s has: %w", a.Name, err)
 	case !done:
 		return busy()
 	}
-	d.salvages.mu.Lock()
-	defer d.salvages.mu.Unlock()
-	delete(d.salvages.of, a.Name)
+	cp.salvages.mu.Lock()
+	defer cp.salvages.mu.Unlock()
+	delete(cp.salvages.of, a.Name)
 	return nil
 }
 
 // salvaging returns the salvage of a copy that is under way, or begins one.
-func (d *Directory) salvaging(a geo.Account, by geo.Epoch) *salvage {
-	d.salvages.mu.Lock()
-	defer d.salvages.mu.Unlock()
-	if s := d.salvages.of[a]; s != nil && s.by == by {
+func (cp *Copier) salvaging(a geo.Account, by geo.Epoch) *salvage {
+	cp.salvages.mu.Lock()
+	defer cp.salvages.mu.Unlock()
+	if s := cp.salvages.of[a]; s != nil && s.by == by {
 		return s
 	}
-	if d.salvages.of == nil {
-		d.salvages.of = map[geo.Account]*salvage{}
+	if cp.salvages.of == nil {
+		cp.salvages.of = map[geo.Account]*salvage{}
 	}
 	s := &salvage{account: a, by: by}
-	d.salvages.of[a] = s
+	cp.salvages.of[a] = s
 	return s
 }
 
 // goOn goes on with a salvage for a while.
-func (d *Directory) goOn(ctx context.Context, s *salvage) (done bool, err error) {
+func (cp *Copier) goOn(ctx context.Context, s *salvage) (done bool, err error) {
 	if !s.loaded {
-		if err := d.compareCopy(ctx, s); err != nil {
+		if err := cp.compareCopy(ctx, s); err != nil {
 			return false, err
 		}
 		s.loaded = true
@@ -155,7 +155,7 @@ func (d *Directory) goOn(ctx context.Context, s *salvage) (done bool, err error)
 		if len(s.spans) == 0 {
 			return true, nil
 		}
-		if err := d.salvageSpan(ctx, s); err != nil {
+		if err := cp.salvageSpan(ctx, s); err != nil {
 			return false, err
 		}
 	}
@@ -163,11 +163,11 @@ func (d *Directory) goOn(ctx context.Context, s *salvage) (done bool, err error)
 }
 
 // compareCopy finds the spans of a salvage.
-func (d *Directory) compareCopy(ctx context.Context, s *salvage) error {
+func (cp *Copier) compareCopy(ctx context.Context, s *salvage) error {
 	s.spans, s.out = nil, Salvaged{}
 	lanes, none := map[geo.RangeID]verify.Lanes{}, true
-	for _, r := range d.stamp.Route().Everywhere(s.account) { // The catalog is the first.
-		of, begun, err := d.lanesOfCopy(ctx, r, s)
+	for _, r := range cp.stamp.Route().Everywhere(s.account) { // The catalog is the first.
+		of, begun, err := cp.lanesOfCopy(ctx, r, s)
 		if err != nil {
 			return fmt.Errorf("the %s range: %w", r.Service, err)
 		}
@@ -180,13 +180,13 @@ func (d *Directory) compareCopy(ctx context.Context, s *salvage) error {
 	if none {
 		return nil
 	}
-	id := d.stamp.Route().Catalog()
+	id := cp.stamp.Route().Catalog()
 	for _, service := range geo.Services {
 		prefix := catalog.ContainersPrefix(service, s.account)
 		if lanes[id] != 0 {
 			s.spans = append(s.spans, salvageSpan{in: id, lanes: lanes[id], start: prefix, end: keys.PrefixEnd(prefix)})
 		}
-		if err := d.spansOf(ctx, s, service, lanes); err != nil {
+		if err := cp.spansOf(ctx, s, service, lanes); err != nil {
 			return fmt.Errorf("the containers: %w", err)
 		}
 	}
@@ -196,12 +196,12 @@ func (d *Directory) compareCopy(ctx context.Context, s *salvage) error {
 // lanesOfCopy returns the lanes of a range in which the copy may have what the primary does not. The cursors are read
 // before the heads, which do not go back but by a loss at the primary.
 // begun reports that the range has left the epoch of the copy.
-func (d *Directory) lanesOfCopy(ctx context.Context, r route.Range, s *salvage) (out verify.Lanes, begun bool, err error) {
+func (cp *Copier) lanesOfCopy(ctx context.Context, r route.Range, s *salvage) (out verify.Lanes, begun bool, err error) {
 	cmd := &salvageRows{salvageBody: salvageBody{Account: s.account, By: s.by}}
-	if err := d.stamp.Submit(ctx, r.ID, cmd); err != nil || cmd.out.Gone || cmd.out.Was == (geo.Epoch{}) {
+	if err := cp.stamp.Submit(ctx, r.ID, cmd); err != nil || cmd.out.Gone || cmd.out.Was == (geo.Epoch{}) {
 		return 0, cmd.out.Gone, err
 	}
-	heads, err := verify.Ends(ctx, d.farRows, r.ID, s.account, cmd.out.Was, true)
+	heads, err := verify.Ends(ctx, cp.farRows, r.ID, s.account, cmd.out.Was, true)
 	if err != nil {
 		return 0, false, err
 	}
@@ -226,16 +226,16 @@ func (d *Directory) lanesOfCopy(ctx context.Context, r route.Range, s *salvage) 
 }
 
 // spansOf adds the spans of the containers of a service that live in the catalog here.
-func (d *Directory) spansOf(ctx context.Context, s *salvage, service geo.Service, lanes map[geo.RangeID]verify.Lanes) error {
-	forked := lanes[d.stamp.Route().Catalog()]
+func (cp *Copier) spansOf(ctx context.Context, s *salvage, service geo.Service, lanes map[geo.RangeID]verify.Lanes) error {
+	forked := lanes[cp.stamp.Route().Catalog()]
 	there := map[string]bool{}
 	if forked != 0 {
 		var err error
-		if there, err = d.containersThere(ctx, s.account, service); err != nil {
+		if there, err = cp.containersThere(ctx, s.account, service); err != nil {
 			return err
 		}
 	}
-	snap, err := ranges.Snapshot(ctx, d.stamp, d.stamp.Route().Catalog())
+	snap, err := ranges.Snapshot(ctx, cp.stamp, cp.stamp.Route().Catalog())
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (d *Directory) spansOf(ctx context.Context, s *salvage, service geo.Service
 			return err
 		}
 		whole := forked.Has(p.Lane()) && !there[string(prefix)]
-		for _, r := range d.stamp.Route().Account(service, s.account) {
+		for _, r := range cp.stamp.Route().Account(service, s.account) {
 			of := lanes[r.ID]
 			if whole {
 				of = verify.AllLanes
@@ -276,12 +276,12 @@ func livingContainer(key, value []byte, service geo.Service, a geo.Account) ([]b
 }
 
 // containersThere returns the prefixes of the rows of the containers of a service that live at the primary.
-func (d *Directory) containersThere(ctx context.Context, a geo.Account, service geo.Service) (map[string]bool, error) {
+func (cp *Copier) containersThere(ctx context.Context, a geo.Account, service geo.Service) (map[string]bool, error) {
 	out := map[string]bool{}
 	prefix := catalog.ContainersPrefix(service, a)
-	p := verify.Page{Account: a, Range: d.stamp.Route().Catalog(), Lanes: verify.AllLanes, Start: prefix, End: keys.PrefixEnd(prefix), Values: true}
+	p := verify.Page{Account: a, Range: cp.stamp.Route().Catalog(), Lanes: verify.AllLanes, Start: prefix, End: keys.PrefixEnd(prefix), Values: true}
 	for p.Start != nil {
-		rows, _, next, err := verify.Rows(ctx, d.farRows, p)
+		rows, _, next, err := verify.Rows(ctx, cp.farRows, p)
 		if err != nil {
 			return nil, err
 		}
@@ -300,13 +300,13 @@ func (d *Directory) containersThere(ctx context.Context, a geo.Account, service 
 }
 
 // salvageSpan does a step of the first span of a salvage.
-func (d *Directory) salvageSpan(ctx context.Context, s *salvage) error {
+func (cp *Copier) salvageSpan(ctx context.Context, s *salvage) error {
 	span := &s.spans[0]
 	body := salvageBody{Account: s.account, By: s.by, Start: span.start, End: span.end, Lanes: span.lanes}
 	var next []byte
 	if !span.whole {
 		var err error
-		_, body.There, next, err = verify.Rows(ctx, d.farRows, verify.Page{
+		_, body.There, next, err = verify.Rows(ctx, cp.farRows, verify.Page{
 			Account: s.account, Range: span.in, Lanes: span.lanes, Start: span.start, End: span.end,
 		})
 		if err != nil {
@@ -318,7 +318,7 @@ func (d *Directory) salvageSpan(ctx context.Context, s *salvage) error {
 	}
 	for {
 		cmd := &salvageRows{salvageBody: body}
-		if err := d.stamp.Submit(ctx, span.in, cmd); err != nil {
+		if err := cp.stamp.Submit(ctx, span.in, cmd); err != nil {
 			return err // It may be evaluated yet; then it keeps the same rows.
 		}
 		s.out.Rows += cmd.out.Rows

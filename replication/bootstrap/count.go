@@ -1,4 +1,4 @@
-package directory
+package bootstrap
 
 import (
 	"context"
@@ -96,23 +96,15 @@ func (c *counts) keep(names map[geo.Account]bool) {
 	}
 }
 
-func namesOf(list []*catalog.Account) map[geo.Account]bool {
-	out := make(map[geo.Account]bool, len(list))
-	for _, a := range list {
-		out[a.Name] = true
-	}
-	return out
-}
-
 // count goes on with the count of an account's rows for a turn, and begins the image of each range that is counted.
-func (d *Directory) count(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
-	have := d.counts.take(d.stamp.Route(), a)
+func (cp *Copier) count(ctx context.Context, a catalog.Account) (again time.Duration, err error) {
+	have := cp.counts.take(cp.stamp.Route(), a)
 	if have == nil {
 		return record.ApplyWait, nil
 	}
-	defer d.counts.giveBack(a.Name, have)
+	defer cp.counts.giveBack(a.Name, have)
 	if !have.closed {
-		if err := d.closeForgotten(ctx, a.Name); err != nil {
+		if err := cp.closeForgotten(ctx, a.Name); err != nil {
 			return 0, err
 		}
 		have.closed = true
@@ -121,7 +113,7 @@ func (d *Directory) count(ctx context.Context, a catalog.Account) (again time.Du
 		if steps++; steps > countStepsMax {
 			return countPause, nil
 		}
-		size, next, err := d.images.CountRows(ctx, have.left[0], a.Name, have.from)
+		size, next, err := cp.images.CountRows(ctx, have.left[0], a.Name, have.from)
 		if err != nil {
 			return 0, err
 		}
@@ -129,11 +121,17 @@ func (d *Directory) count(ctx context.Context, a catalog.Account) (again time.Du
 		if next != nil {
 			continue
 		}
-		if err := d.images.BeginImage(ctx, have.left[0], a.Name, have.epoch, have.sum); err != nil {
+		if err := cp.images.BeginImage(ctx, have.left[0], a.Name, have.epoch, have.sum); err != nil {
 			have.sum = change.ImageSize{}
 			return 0, err
 		}
 		have.sum, have.left = change.ImageSize{}, have.left[1:]
 	}
-	return bootstrapNext, nil
+	return record.NextTurn, nil
+}
+
+// Keep forgets the accounts that have no operation any more.
+func (cp *Copier) Keep(operations map[geo.Account]bool) {
+	cp.counts.keep(operations)
+	cp.paces.keep(operations)
 }

@@ -1,4 +1,4 @@
-package directory
+package bootstrap
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"antipode/directory/record"
 	"antipode/geo"
 	"antipode/internal/clock"
 	"antipode/replication/verify"
@@ -122,8 +123,8 @@ func (w *salvageWorld) found() map[string]string {
 	return out
 }
 
-func (w *salvageWorld) directory() *Directory {
-	d := NewDirectory(w.south, "north")
+func (w *salvageWorld) copier() *Copier {
+	d := New(&record.Store{Stamp: w.south}, nil)
 	d.SetFarRows(w.peer)
 	return d
 }
@@ -138,10 +139,10 @@ func TestR17SalvageIsRepeatedAfterAFailureAnywhere(t *testing.T) {
 	failures := 0
 	for w.peer.fails = 0; ; w.peer.fails++ {
 		w.peer.asked = 0
-		d := w.directory() // What one before had in memory is gone.
+		d := w.copier() // What one before had in memory is gone.
 		ctx, cancel := context.WithCancel(t.Context())
 		d.SetFarRows(&cancelling{w.peer, cancel})
-		err := d.keepCopy(ctx, a)
+		err := d.KeepCopy(ctx, a)
 		cancel()
 		for key, value := range w.found() {
 			require.Equal(t, w.only[key], value)
@@ -159,7 +160,7 @@ func TestR17SalvageIsRepeatedAfterAFailureAnywhere(t *testing.T) {
 	}
 	w.row("both", "later", "of the new epoch", false)
 	w.peer.fails = 0
-	require.NoError(t, w.directory().keepCopy(t.Context(), a))
+	require.NoError(t, w.copier().KeepCopy(t.Context(), a))
 	require.NotContains(t, w.found(), string(keys.Partition{
 		Service: geo.Table, Account: "acct", Container: "both", Generation: keys.Generation{Epoch: 1, Created: 7}, Object: "later",
 	}.Append(nil))+"r")
