@@ -24,7 +24,7 @@ import (
 //	  ──the gates of the other ranges; what the outboxes hold of former epochs is dropped──>
 //	  ──Prepare: the other location deletes what it has of the account, and opens the gates of the epoch──>
 //	copying: all gates have numbers
-//	  ──containers that the catalog does not have are closed: see unknown.go──>
+//	  ──containers that the catalog does not have are closed: see generations.go──>
 //	  ──a count of the account's rows in all ranges: see count.go──>
 //	  ──the images of all ranges──>
 //	imaged: that of the catalog ends with what it has committed by now
