@@ -16,25 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// floors are the folders of DESIGN section 8 with their floors: of two names the longer one that
-// fits a package counts. A package imports lower floors, and its own where the table of the house
-// says so: that is what depguard holds.
-var floors = map[string]int{
-	"geo": 0, "internal": 0, "client": 0,
-	"stamp": 1, "services": 2, "replication": 2, "stats": 2,
-	"primary": 3, "secondary": 3, "directory": 3,
-	"metrics": 4, "failover": 4, "api": 5, "server": 6, "inspect": 7, "sim": 7, "bench": 7, "cmd": 7, "test": 7, "docs": 7,
-}
-
-// stampOrder is the order within floor 1, lowest first: each imports only what stands before it.
-var stampOrder = []string{
-	"kv", "keys", "route", "rawfile", "durable", "feature", "extent", "change", "cursor", "outbox", "state", "seglog", "room", "replica", "skew", "fetch", "ranges", "membership", "snapshot",
-	"scrub", "node", "memtransport", "transport", ".",
-}
-
-// serverOrder is that within floor 6.
-var serverOrder = []string{"progress", "notices", "config", "listen", "support", "flow", "clone", "location", "operator", "epochs", "gateway", "nameserver", "node", "witness", "dev", "cluster", "."}
-
 // source is a Go file that is not a test.
 type source struct {
 	path    string
@@ -103,15 +84,18 @@ func TestImportsPointDownward(t *testing.T) {
 		if forTests(pkg) {
 			continue
 		}
-		floor, known := floors[roomOf(pkg)]
-		require.True(t, known, "%s is on no floor: give its folder one", s.path)
+		room, known := roomWith(pkg)
+		require.True(t, known, "%s is in no room: give its package a line in docs/floors_test.go", s.path)
 		for _, to := range s.imports {
-			require.LessOrEqual(t, floors[roomOf(to)], floor, "%s imports %s, which is above it", s.path, to)
+			below, known := roomWith(to)
+			require.True(t, known, "%s imports %s, which is in no room", s.path, to)
+			require.LessOrEqual(t, below.floor, room.floor, "%s imports %s, which is above it", s.path, to)
 			if from, to := roomOf(pkg), roomOf(to); from != to && !slices.Contains(arrows[from], to) {
 				arrows[from] = append(arrows[from], to)
 			}
-			inOrder(t, s.path, pkg, to, "stamp", stampOrder)
-			inOrder(t, s.path, pkg, to, "server", serverOrder)
+			for within, packages := range order {
+				inOrder(t, s.path, pkg, to, within, packages)
+			}
 		}
 	}
 	for from := range arrows {
