@@ -114,6 +114,7 @@ func TestR10LostGateOfALRSAccount(t *testing.T) {
 
 // R19: what a recovery brings back of a copy that was deleted, or that began again, is deleted again, and the gate is
 // that of the copy's epoch. A copy whose gate is not lost stays.
+// It holds R7.
 func TestR19RevivedCopyIsDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -146,6 +147,7 @@ func TestR19RevivedCopyIsDeleted(t *testing.T) {
 
 // R17: a pass over the images of a bootstrap does not end it, if a range that it has seen done was recovered
 // with loss meanwhile: the image there is made again.
+// It holds R7.
 func TestR17RecoveryVoidsAPass(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)

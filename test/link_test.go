@@ -24,6 +24,7 @@ const standsFor = 4 * time.Second
 // With the link cut the primary goes on writing, -secondary keeps the old value
 // and Last Sync Time stands still; after the link is healed the value arrives and
 // Last Sync Time passes it.
+// It holds invariant 3.
 func TestCutLink(t *testing.T) {
 	p := startDev(t)
 	first, second := p.Client(0, false), p.Client(0, true)
@@ -104,6 +105,7 @@ func requireBacklog(t *testing.T, p *devproc.Process) {
 // With the primary location stopped, everything at or below Last Sync Time is
 // read in the south, and writes are refused within two seconds as busy; after it
 // is started again all that was acknowledged is there, at both locations.
+// It holds invariant 3.
 func TestStopPrimaryLocation(t *testing.T) {
 	p := startDev(t)
 	ctx, cancel := contextFor(t, 3*time.Minute)
@@ -192,6 +194,7 @@ func started(ctx context.Context, t *testing.T, p *devproc.Process) {
 
 // At rest Last Sync Time moves on by closed records alone, and as a metric it is
 // within half a second of the present.
+// It holds R12.
 func TestLastSyncTimeAtRest(t *testing.T) {
 	p := startDev(t)
 	second := p.Client(0, true)

@@ -355,6 +355,7 @@ func TestAtomBatchQuery(t *testing.T) {
 }
 
 // Bad Atom gets the errors of JSON, and changes nothing.
+// It holds invariant 7.
 func TestAtomRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

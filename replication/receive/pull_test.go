@@ -166,6 +166,7 @@ func TestPullPauses(t *testing.T) {
 
 // A record that waits for a gate is not fetched twice: neither one that was pulled, nor one that came off the bus. That
 // holds for each stream, while there is room; what is kept is a copy of the record, and takes no room from other pulls.
+// It holds R22.
 func TestR7WaitingRecordIsKept(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm, w.payload = true, 1<<10

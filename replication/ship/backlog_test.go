@@ -38,6 +38,7 @@ func TestR12BacklogFramesAreClosed(t *testing.T) {
 // A new leader's frames may be lost although the bus confirmed them, and the receiver, which has what was in
 // them, then never reports its cursors to that leader: the full closed record is repeated, at growing pauses,
 // until there is a cursor for everything (R14, R15).
+// It holds R12.
 func TestR15FullIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

@@ -242,6 +242,7 @@ func (b *blobTest) testSecondaryRefusesWrites(t *testing.T) {
 
 // Every chunk that an acknowledged blob names is durable on all three nodes of the
 // primary, and, once the blob is readable at the secondary, on all three there.
+// It holds invariant 1.
 func TestBlobChunksOnEveryNode(t *testing.T) {
 	t.Parallel()
 	b := startBlobTest(t)

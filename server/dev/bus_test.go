@@ -65,6 +65,7 @@ func (s countedSource) Records(st geo.Stream, from geo.Seq, bytesMax int, done f
 // A stream deleted under load loses, repeats and reorders nothing, raises its alarm, and causes
 // only records that were not acknowledged to be sent again: the backlog and those in flight
 // (R15).
+// It holds invariant 2.
 func TestStreamDeletedUnderLoad(t *testing.T) {
 	t.Parallel()
 	var sent sentRecords

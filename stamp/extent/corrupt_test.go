@@ -51,6 +51,7 @@ func newThreeChunks(t *testing.T, opts Options) threeChunks {
 // A bit flipped anywhere in a synced chunk gives ErrCorrupt for that chunk or no
 // harm at all, never other bytes; its neighbours stay readable. The flip is tried
 // under an open store and across a restart.
+// It holds invariant 5.
 func TestFlipAnywhere(t *testing.T) { eachLayout(t, testFlipAnywhere) }
 
 func testFlipAnywhere(t *testing.T, fresh func() threeChunks) {

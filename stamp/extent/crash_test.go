@@ -114,6 +114,7 @@ func (c *crashRun) check() {
 // though that one loses all that is not synced (R3). Chunks of pages are written past the
 // page cache, as on Linux, into room that was taken ahead, and torn by sectors; or through
 // it, where the disk refuses that.
+// It holds invariant 6.
 func TestSyncedChunksSurviveCrashes(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {
@@ -181,6 +182,7 @@ func TestCleanRestartWritesNothing(t *testing.T) {
 
 // A torn tail is left out and its chunk is ErrNotFound, wherever the tear is; the
 // chunks before it stay, and the next chunk goes to a new extent.
+// It holds invariant 5.
 func TestTornTail(t *testing.T) {
 	fs, source := vfs.NewMem(), newSource(1)
 	s := open(t, fs, Options{SliceBytes: 512})

@@ -160,6 +160,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 // the node that the configuration names; for an id above all that it gave, the first node of the range
 // that uses it; for a removed id, no node. The number of an id does not name a node. A refused message
 // gets no answer and has no effect (table).
+// It holds R4.
 func TestNobodySpeaksForAnothersReplica(t *testing.T) {
 	members := replica.Members{Next: 9, List: []replica.Member{{ID: 1, Node: 1}, {ID: 3, Node: 3}, {ID: 8, Node: 2, Learner: true}}}
 	for name, c := range map[string]struct {

@@ -66,6 +66,7 @@ func (s *mixedStamp) upgradeAll() (follower geo.NodeID, was geo.ReplicaID) {
 // A program that does not know the floor stops once that is committed, with its reason, and again at each start; before
 // the floor rose it could be started. Its node has lost nothing: with the later version it goes on as it was. A node that had
 // the floor lets the earlier version open nothing, whether its folder says so or only its state.
+// It holds R11.
 func TestR4FloorStopsEarlierPrograms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

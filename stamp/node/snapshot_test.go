@@ -294,6 +294,7 @@ func (c receivedClosed) Evaluate(tx *ranges.Tx) error {
 // writes go on: it holds the leader's bytes at the same index, is in sync, and its log did
 // not grow beyond the budget on the others meanwhile. As a leader it goes on where the old
 // one was: heads, cursors, outbox and gates are there, and it ships.
+// It holds invariant 6.
 func TestLaggardReturnsBySnapshot(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), nil)
 	s.write(0, 20, "a")
@@ -535,6 +536,7 @@ func (s *cutStream) Finish(ctx context.Context, progressed func()) error {
 
 // A crash at any sync of a node that installs a snapshot leaves the old replica or the
 // new one: it opens, is not lost, has no leftovers, and catches up to the leader's bytes.
+// It holds invariant 6.
 func TestCrashWhileInstalling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 // index for longer than the timeout; it returns when it keeps up, also under a load
 // in which nobody is ever seen at the end of the log; with fewer than two nothing is
 // acknowledged.
+// It holds invariant 1.
 func TestInSyncSet(t *testing.T) {
 	s := &inSync{}
 	var moves []string

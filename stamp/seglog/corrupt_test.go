@@ -213,6 +213,7 @@ func TestDamageWhileOpen(t *testing.T) {
 
 // The end of the log cut at any page: above the last mark it is a torn tail, left out
 // silently; at or below it the log is refused (R4; every cut).
+// It holds invariant 5.
 func TestTornTail(t *testing.T) {
 	mem := vfs.NewMem()
 	l := mustOpen(t, mem)

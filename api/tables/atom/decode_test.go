@@ -95,6 +95,7 @@ func TestDecodeTolerance(t *testing.T) {
 }
 
 // Bodies that are refused, each with its row.
+// It holds invariant 7.
 func TestDecodeErrors(t *testing.T) {
 	in := storageerr.InvalidInput
 	names := func(n int, more string) string {
