@@ -257,7 +257,7 @@ Next:
   %[7]s status --watch     how far the secondary is
   %[7]s link cut           cut the link: Last Sync Time stands still
   %[7]s link heal
-  README.md has a tour of five minutes. Ctrl-C stops.
+  docs/quickstart.md has a tour of five minutes. Ctrl-C stops.
 `, dev.North, dev.South, f.data, list[0].connectionString(ctl, first), f.dnsZone, c.NameServer(), ctl, digFor(c.NameServer(), list[0].name, f.dnsZone))
 	return err
 }

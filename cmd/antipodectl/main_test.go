@@ -243,7 +243,7 @@ func ctl(url string, args ...string) (code command.Code, out, errOut string) {
 }
 
 // TestGolden freezes what every command prints and its exit code: scripts and the
-// README's tour stand on it.
+// the quick start's tour stand on it.
 func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
