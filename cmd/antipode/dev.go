@@ -72,8 +72,8 @@ func devCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "./antipode-data", "data folder")
-	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on")
-	flags.IntVar(&f.portBase, "port-base", portBaseDefault, "first port: blob N, queue N+1, table N+2, DNS N+53, admin N+80; locations at N+1000 and N+2000")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on; one that is not loopback prints a warning")
+	flags.IntVar(&f.portBase, "port-base", portBaseDefault, "first port: blob N, queue N+1, table N+2, DNS N+53, admin N+80; locations at N+1000 and N+2000; a base that reaches into the ports of outgoing connections prints a warning")
 	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; under other names the account is in the path")
 	flags.StringVar(&f.dnsZone, "dns-zone", devZone, "zone of the name server on port N+53, UDP and TCP; also a DNS zone of accounts, as --zone")
 	flags.StringSliceVar(&f.hosts, "data-host", nil, "further names by which the data ports may be addressed, such as that of a container; requests to other names are refused, but for zones, localhost and addresses")
