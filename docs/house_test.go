@@ -77,6 +77,8 @@ func roomOf(pkg string) string {
 
 // No import goes to a higher floor, folders do not import each other in a circle, and within stamp
 // and server each package imports only what stands below it.
+//
+// Capability: The house: The floors of DESIGN section 8.
 func TestImportsPointDownward(t *testing.T) {
 	arrows := map[string][]string{}
 	for _, s := range sources(t) {
@@ -139,6 +141,8 @@ func reached(arrows map[string][]string, from string) (found []string) {
 const linesMax = 400
 
 // A file has one subject, and so a length that one reads at once.
+//
+// Capability: The house: The floors of DESIGN section 8.
 func TestFilesAreShort(t *testing.T) {
 	for _, s := range sources(t) {
 		require.LessOrEqual(t, s.lines, linesMax, s.path)
@@ -167,6 +171,8 @@ const (
 )
 
 // The type that holds a node together does not collect the work of its parts.
+//
+// Capability: The house: Every rule, protocol section, symbol and file that a comment or document names exists.
 func TestNodeTypeIsSmall(t *testing.T) {
 	methods, fields := membersOf(t, "../stamp/node", "Node")
 	require.NotZero(t, methods)

@@ -70,6 +70,8 @@ func writeRule(b *strings.Builder, name string, files, allow []string) {
 }
 
 // The lint rules are those of the rooms, and a package that no room holds may import nothing of ours.
+//
+// Capability: The house: The floors of DESIGN section 8.
 func TestHouseIsLinted(t *testing.T) {
 	var b strings.Builder
 	rest := []string{"$all"}

@@ -32,6 +32,8 @@ func lastSync(account geo.Account, seconds string) string {
 
 // Past the bound the accounts that are worst off are shown by their names: without a Last Sync Time, in bootstrap, then
 // by lag. Of all others there is one series each, with the oldest time, the number of those that lack one, and sums.
+//
+// Capability: Operation in Prometheus: No label grows with the accounts.
 func TestAccountsAreBounded(t *testing.T) {
 	w := crowd(30)
 	w.accounts.LastSyncTimes[17].Time -= 40 * geo.TicksPerSecond
@@ -51,6 +53,8 @@ func TestAccountsAreBounded(t *testing.T) {
 }
 
 // Accounts of which only sync times are known count for the bound, too.
+//
+// Capability: Operation in Prometheus: No label grows with the accounts.
 func TestAccountsWithSyncTimesAreBounded(t *testing.T) {
 	w := crowd(30)
 	w.accounts.LastSyncTimes = nil
@@ -60,6 +64,8 @@ func TestAccountsWithSyncTimesAreBounded(t *testing.T) {
 }
 
 // With a bound that is not passed there is no series of others; with -1 there is nothing else.
+//
+// Capability: Operation in Prometheus: No label grows with the accounts.
 func TestAccountsWithinTheBound(t *testing.T) {
 	w := crowd(30)
 	require.NotContains(t, shownBy(t, &w, 30), Other)

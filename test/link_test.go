@@ -25,6 +25,9 @@ const standsFor = 4 * time.Second
 // and Last Sync Time stands still; after the link is healed the value arrives and
 // Last Sync Time passes it.
 // It holds invariant 3.
+//
+// Capability: Two locations: Shipping, the cut link, the stopped primary.
+// Capability: Two locations: Last Sync Time is true.
 func TestCutLink(t *testing.T) {
 	p := startDev(t)
 	first, second := p.Client(0, false), p.Client(0, true)
@@ -106,6 +109,9 @@ func requireBacklog(t *testing.T, p *devproc.Process) {
 // read in the south, and writes are refused within two seconds as busy; after it
 // is started again all that was acknowledged is there, at both locations.
 // It holds invariant 3.
+//
+// Capability: Two locations: Shipping, the cut link, the stopped primary.
+// Capability: Two locations: Last Sync Time is true.
 func TestStopPrimaryLocation(t *testing.T) {
 	p := startDev(t)
 	ctx, cancel := contextFor(t, 3*time.Minute)

@@ -62,6 +62,9 @@ func requirePlausible(t *testing.T, status string, lastSync *time.Time) {
 // ETags at -secondary, sees the statistics live, and is refused every write
 // there: Go clients in both address styles, and the JavaScript client.
 // It holds invariants 4 and 7.
+//
+// Capability: Clients: Official SDKs against both locations.
+// Capability: Queues: The protocol of queues.
 func TestSDK(t *testing.T) {
 	p := startDev(t)
 	for _, st := range []style{hostStyle, pathStyle} {

@@ -225,6 +225,8 @@ func (tl *timeline) reads(p keys.Partition, want string) {
 // range has no time-driven closed records; the catalog's go on.
 // It holds invariant 2.
 // It holds invariant 2.
+//
+// Capability: Two locations: Last Sync Time is true.
 func TestLastSyncTimeTimeline(t *testing.T) {
 	t.Parallel()
 	tl := startTimeline(t)

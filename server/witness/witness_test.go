@@ -39,6 +39,8 @@ func scrape(t *testing.T, p *Process) string {
 }
 
 // R21: the process grants leases and takes claims over TLS, and knows the claims after a restart on its folder.
+//
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21Process(t *testing.T) {
 	ca, dir := identitytest.NewAuthority(t), t.TempDir()
 	files := ca.Files(identity.Identity{Stamp: "prod", Location: "third", Node: 1})

@@ -69,6 +69,8 @@ func (s *wide) wipe(id geo.NodeID) {
 // snapshot; so does one that was away for longer than the log reaches back; and one that an
 // operator re-formed after the disks of two were lost. Every node takes writes all the time,
 // and in the end all three replicas have all rows.
+//
+// Capability: Storage on a node: A lost replica is rebuilt under a new id, without an operator.
 func TestLostReplicasInLargeStamps(t *testing.T) {
 	for nodes := 4; nodes <= 9; nodes++ {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {

@@ -100,6 +100,8 @@ func (s *snapStamp) replicaOf(id geo.NodeID) geo.ReplicaID {
 // under its id, and comes back by itself under another one, with all data, while writes go on.
 // It happens three times: to a follower, to the leader, and to the same node again.
 // It holds invariant 5.
+//
+// Capability: Storage on a node: A lost replica is rebuilt under a new id, without an operator.
 func TestLostReplicaIsRebuilt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -250,6 +252,8 @@ func damage(t *testing.T, fs vfs.FS, dir, name string) {
 // Without a quorum of trusted replicas nothing is rebuilt and nobody leads: requests
 // get the busy answer. When a trusted one returns, both come back.
 // It holds invariant 5.
+//
+// Capability: Storage on a node: A lost replica is rebuilt under a new id, without an operator.
 func TestNoQuorumOfTrustedReplicas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

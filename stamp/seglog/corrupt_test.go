@@ -80,6 +80,8 @@ func makeDisk(t *testing.T, seed uint64, closed bool) (d disk, states []string, 
 // Whatever byte of whatever segment is damaged, the log is refused by name, or it reads
 // as it was at the last mark or later; never altered, never shorter, never a panic
 // (R4, invariant 5; a byte flipped, a page zeroed or filled, over all segments).
+//
+// Capability: Storage on a node: One flipped bit in log, state or extents.
 func TestFlipAnywhere(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		d, states, marked := makeDisk(t, 1, closed)

@@ -47,6 +47,8 @@ func readRuleTests(t *testing.T) (f ruleTests) {
 
 // Every alert has a severity, a time for which it has to last, a summary, and a runbook that exists and names it. Every
 // alert that a runbook names exists.
+//
+// Capability: Operation in Prometheus: 24 alerts, each with a runbook.
 func TestAlertsHaveRunbooks(t *testing.T) {
 	pages := map[string]bool{}
 	alerts := map[string]bool{}
@@ -83,6 +85,8 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 }
 
 // Every alert has a rule test in which it fires, and one in which it does not.
+//
+// Capability: Operation in Prometheus: 24 alerts, each with a runbook.
 func TestAlertsAreTestedBothWays(t *testing.T) {
 	fires, quiet := map[string]bool{}, map[string]bool{}
 	for _, c := range readRuleTests(t).Tests {
@@ -186,6 +190,9 @@ func TestRuleTestsHaveRealSeries(t *testing.T) {
 }
 
 // promtool finds nothing wrong with the rules, their tests and the three configurations.
+//
+// Capability: Operation in Prometheus: 24 alerts, each with a runbook.
+// Capability: Operation in Prometheus: A witness shows its metrics.
 func TestPromtool(t *testing.T) {
 	tool := program(t, "promtool")
 	run := func(args ...string) {

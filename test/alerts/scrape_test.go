@@ -17,6 +17,8 @@ import (
 
 // A scrape of antipode dev under load is what metrics.md says: each metric of ours is documented, with that type and those
 // labels; and promtool finds nothing wrong with its names, units and help.
+//
+// Capability: Operation in Prometheus: Metrics have a table.
 func TestScrape(t *testing.T) {
 	s := startDev(t)
 	end := s.load(t)
@@ -35,6 +37,9 @@ func TestScrape(t *testing.T) {
 
 // The same of node processes, a gateway and a witness, whose certificates, peers, forwards and leases antipode dev does not
 // have.
+//
+// Capability: Operation in Prometheus: Metrics have a table.
+// Capability: Operation in Prometheus: A witness shows its metrics.
 func TestScrapeOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
