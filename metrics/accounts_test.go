@@ -27,7 +27,7 @@ func shownBy(t *testing.T, w *world, most int) string {
 }
 
 func lastSync(account geo.Account, seconds string) string {
-	return fmt.Sprintf("antipode_last_sync_time_seconds{account=%q,location=\"southcentralus\",service=\"table\"} %s\n", account, seconds)
+	return fmt.Sprintf("antipode_last_sync_timestamp_seconds{account=%q,location=\"southcentralus\",service=\"table\"} %s\n", account, seconds)
 }
 
 // Past the bound the accounts that are worst off are shown by their names: without a Last Sync Time, in bootstrap, then
@@ -49,7 +49,7 @@ func TestAccountsAreBounded(t *testing.T) {
 	require.Contains(t, out, `antipode_bootstrap_copied_rows{account="acct028",location="northcentralus"} 7`)
 	require.NotContains(t, out, "acct005")
 	require.NotContains(t, out, "acct000")
-	require.Contains(t, out, `antipode_sync_time_seconds{account="(other)",location="southcentralus",service="table"} 1000`)
+	require.Contains(t, out, `antipode_sync_timestamp_seconds{account="(other)",location="southcentralus",service="table"} 1000`)
 }
 
 // Accounts of which only sync times are known count for the bound, too.
@@ -59,7 +59,7 @@ func TestAccountsWithSyncTimesAreBounded(t *testing.T) {
 	w := crowd(30)
 	w.accounts.LastSyncTimes = nil
 	out := shownBy(t, &w, 3)
-	require.Contains(t, out, `antipode_sync_time_seconds{account="acct002",location="southcentralus",service="table"} 1000`)
+	require.Contains(t, out, `antipode_sync_timestamp_seconds{account="acct002",location="southcentralus",service="table"} 1000`)
 	require.NotContains(t, out, "acct003")
 }
 

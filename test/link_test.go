@@ -218,7 +218,7 @@ func TestLastSyncTimeAtRest(t *testing.T) {
 	eventually(t, arriveWait, "metric within 0.5 s", func(ctx context.Context) error {
 		ages, err := lastSyncAges(ctx, p)
 		if err == nil && len(ages) == 0 {
-			err = fmt.Errorf("no antipode_last_sync_time_seconds on the south's metrics")
+			err = fmt.Errorf("no antipode_last_sync_timestamp_seconds on the south's metrics")
 		}
 		for series, age := range ages {
 			if age < 0 || age > bound {
@@ -243,7 +243,7 @@ func lastSyncAges(ctx context.Context, p *devproc.Process) (map[string]time.Dura
 	out := map[string]time.Duration{}
 	for _, line := range lines {
 		series, value, found := strings.Cut(line, " ")
-		if !found || !strings.HasPrefix(series, "antipode_last_sync_time_seconds") {
+		if !found || !strings.HasPrefix(series, "antipode_last_sync_timestamp_seconds") {
 			continue
 		}
 		seconds, err := strconv.ParseFloat(value, 64)

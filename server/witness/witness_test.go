@@ -78,7 +78,7 @@ func TestR21Process(t *testing.T) {
 		`antipode_witness_requests_total{kind="claim",location="south",outcome="done"} 1`,
 		`antipode_witness_requests_total{kind="withdraw",location="south",outcome="failed"} 0`,
 		`antipode_witness_claims{location="south"} 1`, `antipode_witness_claims{location="north"} 0`,
-		`antipode_witness_lease_seconds 30`, `antipode_witness_unsaved_total 0`,
+		`antipode_witness_lease_seconds 30`, `antipode_witness_save_failures_total 0`,
 	} {
 		require.Contains(t, text, line+"\n")
 	}

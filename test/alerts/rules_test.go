@@ -117,6 +117,9 @@ type documentedMetric struct {
 	labels []string
 }
 
+// formerMetric is a line of metrics.md about a metric that was renamed.
+var formerMetric = regexp.MustCompile("(?m)^- `(antipode_[a-z_]+)`: now `(antipode_[a-z_]+)`")
+
 // documentedMetrics returns each metric by the table of metrics.md, which a test of package docs compares with the code.
 func documentedMetrics(t *testing.T) map[string]documentedMetric {
 	t.Helper()
@@ -125,6 +128,10 @@ func documentedMetrics(t *testing.T) map[string]documentedMetric {
 	out := map[string]documentedMetric{}
 	for _, m := range documented.FindAllStringSubmatch(regexp.MustCompile(`\n {2,}`).ReplaceAllString(string(text), " "), -1) {
 		out[m[1]] = documentedMetric{m[2], strings.Fields(strings.ReplaceAll(m[3], "`", ""))}
+	}
+	for _, m := range formerMetric.FindAllStringSubmatch(string(text), -1) {
+		require.Contains(t, out, m[2])
+		out[m[1]] = out[m[2]]
 	}
 	for _, name := range metrics.Names() {
 		require.Contains(t, out, name)

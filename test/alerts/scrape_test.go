@@ -64,7 +64,7 @@ func TestScrapeOfProcesses(t *testing.T) {
 	}
 	for _, name := range []string{
 		"antipode_peer_connected", "antipode_gateway_forwards_total", "antipode_range_leader_known", "antipode_replica_in_sync",
-		"antipode_last_sync_time_seconds", "antipode_accounts", "antipode_witness_since_renewal_seconds",
+		"antipode_last_sync_timestamp_seconds", "antipode_accounts", "antipode_witness_since_renewal_seconds",
 	} {
 		require.True(t, known[name], name)
 	}
