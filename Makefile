@@ -27,7 +27,7 @@ MAINTAINER ?= Nobody, built from source <nobody@antipode.invalid>
 DIST ?= dist
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster cluster-stop drill dashboards help build test check unit sim sim-bugs e2e race slow lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites copies alerts tools figures screens package deploy-check proto clean
+.PHONY: run cluster cluster-stop drill dashboards help build generated test check unit sim sim-bugs e2e race slow lint fmt fuzz bench nightly stress faults slowlink redundancy rolling clocks sites starved hostile overwrites copies alerts tools figures screens package deploy-check proto clean
 
 ##@ Run it
 
@@ -53,6 +53,10 @@ help: ## list the targets
 
 build: ## build the server and the ops CLI into bin/
 	go build -o $(BIN)/ ./cmd/...
+
+generated: ## write the pages and lint rules that tests compare; then read the diff
+	go test -count=1 ./api/operation ./cmd/antipode ./cmd/antipodectl ./server/config -run 'TestReference$$|TestUnbuilt' -args -rewrite
+	go test -count=1 ./docs -args -rewrite
 
 test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
 

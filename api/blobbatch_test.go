@@ -52,6 +52,8 @@ func partsSaid(body string) (out []string) {
 
 // A batch is authorized as any request, whatever its parts may do; a signature for it permits no part, and one of a part only
 // what that asks for. A part is taken to come from where its batch did.
+//
+// Capability: Blobs: Batches.
 func TestAccessToBlobBatches(t *testing.T) {
 	t.Parallel()
 	rig := newResolveRig(t)
@@ -117,6 +119,8 @@ func TestAccessToBlobBatches(t *testing.T) {
 
 // Whichever node gets a batch, the leader of the blobs runs it, and counts it as one request; a gateway passes it on. On
 // -secondary it is refused as a whole.
+//
+// Capability: Blobs: Batches.
 func TestAnyNodeServesBlobBatches(t *testing.T) {
 	t.Parallel()
 	stamp := apitest.NewStamp(t, vfs.NewCrashableMem(), "acct", geo.Catalog, geo.Blob)

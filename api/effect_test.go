@@ -86,6 +86,8 @@ func ask(t *testing.T, h http.Handler, s geo.Service, method, target string) *ht
 // A GET that writes is sent once: when its answer is lost, neither the hop, nor the next
 // front end of the location, nor net/http on a kept connection sends it again (R1). A read
 // is asked again. Both hold in front of a location, and at the gateway.
+//
+// Capability: Queues: The protocol of queues.
 func TestGetThatWritesIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

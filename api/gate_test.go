@@ -16,6 +16,7 @@ import (
 // A listener works on so many requests at once, a quarter of them of one account, so that two accounts together leave half
 // of them; the others are refused with 503 and Retry-After, and served when those are answered. So it is at the location that
 // has the accounts, at the other one, and at a gateway.
+// It holds invariant 8.
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})

@@ -217,6 +217,9 @@ func TestGatewayLocationDown(t *testing.T) {
 // R21: a location that has lost an account to the other one, and does not reach that, has a gateway ask it: the first request
 // is the former primary's, which refuses a write, and the next one is the new primary's. While the other location is not the
 // primary yet either, and where it is away, the first one answers.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that knows that it has lost the account
+// (R21).
 func TestR21GatewayLeavesAFormerPrimary(t *testing.T) { eachWay(t, testR21GatewayLeavesAFormerPrimary) }
 
 func testR21GatewayLeavesAFormerPrimary(t *testing.T, rig *gatewayRig) {
@@ -251,6 +254,8 @@ func testR21GatewayLeavesAFormerPrimary(t *testing.T, rig *gatewayRig) {
 
 // R20: a location that has an account as the primary in a lower epoch than a gateway knows of refuses reads and writes under the
 // primary name, also those that the other location forwards.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
 func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
 	t.Parallel()
 	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "north"}})
@@ -280,6 +285,9 @@ func TestR20LocationRefusesAHigherEpoch(t *testing.T) {
 }
 
 // R21: a location whose epochs are not confirmed has a gateway ask the other one for writes, and goes on reading.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that knows that it has lost the account
+// (R21).
 func TestR21GatewayAsksForWritesOfAnUnsureLocation(t *testing.T) {
 	t.Parallel()
 	eachWay(t, testR21GatewayAsksForWritesOfAnUnsureLocation)

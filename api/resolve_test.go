@@ -108,6 +108,8 @@ func (rig *resolveRig) require(t *testing.T, c coded, status int) (reads int64) 
 
 // A request reads its account and its container in one read of the catalog. The table of a
 // batch is known only from its body, so it takes a second one.
+//
+// Capability: The house: A request is read once.
 func TestOneReadOfTheCatalog(t *testing.T) {
 	t.Parallel()
 	rig := newResolveRig(t)
@@ -164,6 +166,8 @@ func (b *heldBody) Read(p []byte) (int, error) {
 
 // An upload whose container is deleted and made again before its body has come is refused, and
 // is stored in neither: it was resolved to the first one (R8).
+//
+// Capability: The house: A request is read once.
 func TestUploadIntoAContainerMadeAgain(t *testing.T) {
 	t.Parallel()
 	remove, again := blob("DELETE /acct/cont?restype=container", ""), blob("PUT /acct/cont?restype=container", "")
@@ -231,6 +235,8 @@ func bySAS(params string) func(r *http.Request) {
 
 // The container is read together with the account only on the node that serves the request, and
 // only if the request is signed with the account's key and needs the container.
+//
+// Capability: The house: A request is read once.
 func TestContainerIsReadWhereItIsUsed(t *testing.T) {
 	t.Parallel()
 	elsewhere := stub(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

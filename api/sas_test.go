@@ -55,6 +55,8 @@ func (rig *resolveRig) want(t *testing.T, c coded, status int, code string) answ
 }
 
 // The cases 77 to 82 of protocol/table.md, Appendix A.
+//
+// Capability: Clients: Shared access signatures.
 func TestConformanceOfAccess(t *testing.T) {
 	t.Parallel()
 	rig := newResolveRig(t)
@@ -147,6 +149,8 @@ func keysIn(body string) []string {
 
 // A range of keys has its ends within, whatever the filter, the token and the page say, and a batch is asked for each of
 // its requests.
+//
+// Capability: Clients: Shared access signatures.
 func TestKeyRangeOfSAS(t *testing.T) {
 	t.Parallel()
 	rig := newResolveRig(t)
@@ -395,6 +399,8 @@ func TestSASOfAppendBlobs(t *testing.T) {
 
 // The destination of a copy is written as by Put Blob: c makes one and does not replace one. Tags of the source need t at either
 // blob. The source is read by the signature in its URL; without one by the key of a request that has one.
+//
+// Capability: Blobs: Copies.
 func TestSASOfCopies(t *testing.T) {
 	t.Parallel()
 	rig := newResolveRig(t)

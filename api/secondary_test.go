@@ -14,6 +14,8 @@ import (
 
 // What `-secondary` of an account that is not RA-GRS refuses, after the signature was compared: of LRS its
 // primary, of GRS its secondary. Statistics are refused as well (protocol/queue.md 11).
+//
+// Capability: Two locations: LRS, GRS and RA-GRS accounts.
 func TestSecondaryIsNotReadable(t *testing.T) {
 	t.Parallel()
 	f := startFrontEnd(t, api.Options{Location: "north", Directory: directory{"acct": "south", "alone": "alone", "hidden": "hidden"}})

@@ -126,6 +126,8 @@ func newSourceEnd(t *testing.T, o api.Options) *frontEnd {
 
 // Who may copy from what of this deployment: with the key from the same account, by a signature in the URL from what that is
 // for, if it permits a read now and for this client. The one who has neither learns no more than by asking for the blob.
+//
+// Capability: Clients: Sources of copies.
 func TestSourcesAreAuthorized(t *testing.T) {
 	t.Parallel()
 	f := newSourceEnd(t, api.Options{})
@@ -260,6 +262,8 @@ func TestSourcesAreAuthorized(t *testing.T) {
 
 // A source that this location serves comes as the read that its client could send: with the rights of the signature, with the
 // version that serves it, and without anything of the copy's own header.
+//
+// Capability: Clients: Sources of copies.
 func TestSourceIsTheReadItWouldBe(t *testing.T) {
 	t.Parallel()
 	f := newSourceEnd(t, api.Options{})
@@ -324,6 +328,8 @@ func TestClonesCopyFromThemselves(t *testing.T) {
 
 // A location reads for a copy what it would answer a client with: not of an account that another location may have taken
 // meanwhile, nor of a copy that is not whole, nor what is on its way, for which the front end asks itself. Whatever node leads it.
+//
+// Capability: Clients: Sources of copies.
 func TestSourceIsReadWhereItIsServed(t *testing.T) {
 	t.Parallel()
 	const mine = "http://storage.example:10000/acct/cont/b"

@@ -90,6 +90,8 @@ func residentMiB(t *testing.T, field string) int64 {
 // Put Block From URL of 64 sources elsewhere at once: while no disk takes anything, and while all of them flow, resident memory
 // grows by less than 128 MiB, of which 32 MiB are what an account has for bodies (blobs.Options.InFlightBytesMax), and the rest
 // is what the garbage collector leaves. It runs alone: it does not call Parallel.
+//
+// Capability: Blobs: Copies.
 func TestCopiesFromElsewhereAreStreamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("under the race detector memory is not what it is")

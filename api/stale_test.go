@@ -14,6 +14,8 @@ import (
 
 // R21: a process that stood still between the commit of a write and its answer, so long that its epochs are not confirmed
 // any more, gives no answer: the commit may be one that is lost. A refusal of the server and a read are answered.
+//
+// Capability: Failover: SIGSTOP of the old primary across a promotion, with processes (R21).
 func TestR21AnswerBehindAPauseIsBrokenOff(t *testing.T) {
 	t.Parallel()
 	var paused, passed atomic.Bool

@@ -95,6 +95,8 @@ func (f *fakeQueue) get(w http.ResponseWriter) {
 
 // A run of each workload of queues against a sound one has no errors; one whose messages get lost, come twice, have
 // another text or do not arrive at the secondary is void.
+//
+// Capability: Queues: Queues under load.
 func TestQueues(t *testing.T) {
 	runQueue := func(t *testing.T, name string, f *fakeQueue) (string, error) {
 		f.hidden = map[string]bool{}

@@ -21,6 +21,9 @@ import (
 
 // R19: a move is begun and stops writes only where the other location has answered within the last second, and is offered
 // only then. Without an answer for two seconds the writes go on.
+//
+// Capability: Two locations: A planned failover stops no healthy primary over a silent link (R19).
+// Capability: Two locations: Changes of a redundancy.
 func TestR19MoveNeedsAnswers(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -94,6 +97,9 @@ func TestR19MoveNeedsAnswers(t *testing.T) {
 
 // R19: an account whose record does not arrive at the other location, and a caller that does not wait for the answer, say
 // nothing of the other location: the moves of other accounts go on.
+//
+// Capability: Two locations: A planned failover stops no healthy primary over a silent link (R19).
+// Capability: Two locations: Changes of a redundancy.
 func TestR19AnswersAreOfTheLocation(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -135,6 +141,8 @@ func (s severed) Announce(context.Context, catalog.Account) error { return s.err
 
 // R19: where an operator cut the link, at whichever end, a move is refused with the command that heals it: the other location
 // runs, so its status would show nothing.
+//
+// Capability: Two locations: Changes of a redundancy.
 func TestR19CutLinkIsNamed(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)

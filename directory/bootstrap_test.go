@@ -22,6 +22,8 @@ import (
 // R17, R19: whatever redundancy an account of the north gets and however often its copy is made again, with calls
 // that are lost, late, repeated and left half way, clients that write and streams that flow in between: a copy that
 // counts as complete has the rows of the primary once the streams have arrived, and no other.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17BootstrapInterleaved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -107,6 +109,8 @@ func (i *images) StepImage(_ context.Context, d route.Range, _ geo.Account, _ ge
 
 // R17: a bootstrap ends when the other location has applied the images of all ranges, and not before. It takes turns
 // with others, and waits while the other location is behind.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17BootstrapEndsWhenAllIsApplied(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)

@@ -85,6 +85,8 @@ func (a *apart) phase(t *testing.T) catalog.PromotionPhase {
 
 // R21: a promotion first registers its claim, and then waits until no lease from before the claim holds any more. The
 // commit is in the claimed epoch, and the witness keeps the claim. A new process asks again.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
 func TestR21PromotionWaitsForLeases(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -115,6 +117,8 @@ func TestR21PromotionWaitsForLeases(t *testing.T) {
 // R21: a witness that is restored while a claim waits, from a file without it, has granted a lease to the primary that holds for
 // the account. It gets the claim again before the promotion goes on, which then waits for that lease, too. While it is away the
 // promotion waits.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
 func TestR21RestoredWitnessGetsTheClaimAgain(t *testing.T) {
 	t.Parallel()
 	a, p := newWitnessed(t)

@@ -49,6 +49,9 @@ func (b *both) shipped(t *testing.T, name geo.Account) *catalog.Account {
 // R7, R10: where a recovery has lost the gate under which an account is shipped, the range gets it again, and the copy is
 // made again in the same epoch: what the range has may be none of the copy. The range commits above the record that says
 // so (R13). Before, it takes no gate of an operation. Where no gate is lost nothing begins.
+//
+// Capability: Two locations: LRS, GRS and RA-GRS accounts.
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR10LostGateIsSetAgain(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -93,6 +96,9 @@ func TestR10LostGateIsSetAgain(t *testing.T) {
 }
 
 // R10: of an account that has become LRS the range drops what came back of its former streams: nobody acknowledges it.
+//
+// Capability: Two locations: LRS, GRS and RA-GRS accounts.
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR10LostGateOfALRSAccount(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -115,6 +121,9 @@ func TestR10LostGateOfALRSAccount(t *testing.T) {
 
 // R19: what a recovery brings back of a copy that was deleted, or that began again, is deleted again, and the gate is
 // that of the copy's epoch. A copy whose gate is not lost stays.
+// It holds R7.
+//
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR19RevivedCopyIsDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -147,6 +156,7 @@ func TestR19RevivedCopyIsDeleted(t *testing.T) {
 
 // R17: a pass over the images of a bootstrap does not end it, if a range that it has seen done was recovered
 // with loss meanwhile: the image there is made again.
+// It holds R7.
 func TestR17RecoveryVoidsAPass(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -231,6 +241,8 @@ func (a alone) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Command) er
 
 // R2, R7: while a range takes nothing, as before the second replica is back, no attempt to compare it changes the catalog,
 // and the probe finds that the range takes no writes.
+//
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR7ComparisonWaitsForItsRange(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -276,6 +288,9 @@ func TestR16ForksOfAWholeCopyMayBeSettled(t *testing.T) {
 
 // R8, R19: a range at the secondary that comes back with the gate of a creation of its own location, which never
 // completed, gets the gate of the account that the other location has made of the name.
+//
+// Capability: Two locations: A name created at both locations is not burnt; its highest epoch outlives it (R8).
+// Capability: Two locations: LRS, GRS and RA-GRS accounts.
 func TestR8LostGateBehindACreation(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -306,6 +321,8 @@ func (r reserved) Reserve(ctx context.Context, a catalog.Account) error {
 // R7, R8: the gate of a creation that has not completed is not set by a comparison: the other location, whose reservation
 // it replaces, may complete its own, whose records a higher gate would refuse for ever. The creation goes on in a later
 // epoch, in which it sets all its gates.
+//
+// Capability: Two locations: A name created at both locations is not burnt; its highest epoch outlives it (R8).
 func TestR8ComparisonSetsNoGateOfACreation(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)

@@ -106,6 +106,8 @@ func newPair(t *testing.T) *pair {
 
 // One name is created at both locations while the link is cut: neither is complete. When the link
 // is back, one more call makes the account, at either location (R8): the name is not burnt.
+//
+// Capability: Two locations: A name created at both locations is not burnt; its highest epoch outlives it (R8).
 func TestNameCreatedAtBothLocations(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -48,6 +48,8 @@ func (h *house) occupy(t *testing.T, name geo.Account) {
 
 // R19: the check of the planned failover of a location refuses where the other location receives nothing of one of its ranges,
 // by an account that has no operation, and begins nothing. Else it says how many accounts would move.
+//
+// Capability: Failover: A failover of a whole location.
 func TestR19LocationDryRunNamesAStandingStream(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 3)
@@ -72,6 +74,8 @@ func TestR19LocationDryRunNamesAStandingStream(t *testing.T) {
 
 // R19: the failover of a location whose accounts stay says why, by cause, most accounts first, with the next command. What it
 // says is in its row, so it outlives the process.
+//
+// Capability: Failover: A failover of a whole location.
 func TestR19LocationSaysWhyAccountsStay(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 4)

@@ -20,6 +20,8 @@ import (
 // StorageAccountOperationInProgress where that excludes it, InvalidInput where the account is not one that it is of. What goes on beside
 // another one, or ends it, is empty here. An account cannot be deleted. What a promotion at the secondary excludes is
 // TestR20PromotionExcludesThePrimary.
+//
+// Capability: Failover: What the public management API shows of an account's geo-replication.
 func TestR19OperationsExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	busy, invalid, goes := storageerr.OperationInProgress.Code, storageerr.InvalidInput.Code, ""

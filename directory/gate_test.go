@@ -123,6 +123,8 @@ func TestFreeTravels(t *testing.T) {
 
 // R19, invariant 4: a call that goes on with an operation ends where the account has moved to the other location meanwhile: what
 // that one does after it would open the gates of a primary here. No range takes such a gate.
+//
+// Capability: Proofs: A witness in the simulator (R21).
 func TestR19OperationOfTheOtherLocationIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)

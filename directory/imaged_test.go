@@ -101,6 +101,11 @@ func TestR17CopyIsNotWholeBeforeADeletionArrives(t *testing.T) {
 // R22: nor is a former primary rewound before it has applied what the catalog had committed when the last rows were
 // numbered: those of a table that was deleted meanwhile were not. Where a node of a former version has numbered the last ones,
 // that is what it has committed since.
+//
+// Capability: Failover: An unplanned failover of an account (R20).
+// Capability: Failover: A former primary is rewound (R22).
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
+// Capability: Failover: The lost-change report (R22).
 func TestR22RewindWaitsForDeletions(t *testing.T) {
 	t.Parallel()
 	for _, former := range []bool{false, true} {

@@ -18,6 +18,8 @@ import (
 
 // What is listed of the catalog is what it has (R5), after each change of an account, a promotion among them, and none is read
 // again that has not changed: a failover of a location looks at all accounts at each step.
+//
+// Capability: Failover: A failover of a whole location.
 func TestR5IndexFollowsTheCatalog(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 3)
@@ -102,6 +104,8 @@ func (h *held) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) err
 
 // R5: a call that waits for the catalog holds up no other one, and what it has read before others have read more does not come
 // back.
+//
+// Capability: Failover: A failover of a whole location.
 func TestR5IndexIsNotHeld(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, 3)

@@ -18,6 +18,8 @@ import (
 
 // An operation of a kind, or a step of one, that a later version began waits for that version: what it is about to do is not
 // known here, so it is neither ended nor taken for another one. The reason says so, and it names the account.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestLaterOperationsWait(t *testing.T) {
 	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog, geo.Blob, geo.Queue, geo.Table)

@@ -64,6 +64,8 @@ func (h *house) progress(t *testing.T, at *place) (*catalog.LocationMove, direct
 
 // R19: a planned failover of a location moves all accounts that have a copy, in waves, and leaves the others; another one is
 // refused meanwhile, and its row says how it went.
+//
+// Capability: Failover: A failover of a whole location.
 func TestR19LocationMoves(t *testing.T) {
 	t.Parallel()
 	const many = directory.MoveWave + 30
@@ -196,6 +198,8 @@ func TestLocationMoveOfUnsureAnswers(t *testing.T) {
 }
 
 // R20: an unplanned failover of a location is one of its other location, which asks the former primary nothing.
+//
+// Capability: Failover: An unplanned failover of an account (R20).
 func TestR20LocationMoves(t *testing.T) {
 	t.Parallel()
 	const many = 20
@@ -243,6 +247,8 @@ func (s *farther) Submit(ctx context.Context, id geo.RangeID, cmd ranges.Command
 
 // R20: the plan of the unplanned failover of a location counts all accounts that would be refused, and names the first ones. Any
 // process of the location makes it: 250 accounts are looked at in a command. What is not such a command is refused.
+//
+// Capability: Failover: A failover of a whole location.
 func TestR20LocationPlanIsBounded(t *testing.T) {
 	t.Parallel()
 	const many = directory.CheckMax + 30

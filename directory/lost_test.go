@@ -115,6 +115,10 @@ func (a *apart) promoted(t *testing.T, rewinds bool) {
 
 // R22: what the north had committed above the fork is kept, in order, with what the rows held last, in as many groups as it
 // needs; then its outbox is given up. To adopt the account again changes nothing.
+//
+// Capability: Failover: A former primary is rewound (R22).
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
+// Capability: Failover: The lost-change report (R22).
 func TestR22LostChanges(t *testing.T) {
 	t.Parallel()
 	a := newApart(t)
@@ -206,6 +210,9 @@ func (a *apart) forks(t *testing.T) []catalog.Fork {
 }
 
 // R22: a range that cannot know all of its lost changes says so, and since when, and keeps those it knows.
+//
+// Capability: Failover: A former primary is rewound (R22).
+// Capability: Failover: The lost-change report (R22).
 func TestR22LostChangesAreIncomplete(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -30,6 +30,9 @@ import (
 //   - when all has come to rest, the locations agree, no operation is left, and both have every acknowledged write.
 //
 // Runs have up to three accounts, whose steps go on side by side: see together.
+// It holds invariant 4.
+//
+// Capability: Failover: A planned failover of an account (R19).
 func TestR19MovesInterleaved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

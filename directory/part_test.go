@@ -55,6 +55,8 @@ func regains(t *testing.T, copied geo.Timestamp) (*apart, *recovered, *clock.Man
 
 // R4, R20: a copy of which a recovery with loss may have left a part is not promoted: the operator learns of which
 // services, and a dry run says so, too. One who insists gets what is there.
+//
+// Capability: Proofs: A copy of which a recovery with loss left a part (R4, R17).
 func TestR20PartOfACopyIsRefused(t *testing.T) {
 	t.Parallel()
 	a, s, now := regains(t, 1<<62)
@@ -106,6 +108,8 @@ func TestR20PartOfACopyIsRefused(t *testing.T) {
 }
 
 // R4, R20: so it is where a whole location is promoted: the account is passed over, and the reason is kept.
+//
+// Capability: Proofs: A copy of which a recovery with loss left a part (R4, R17).
 func TestR20LocationPassesOverAPart(t *testing.T) {
 	t.Parallel()
 	for _, accepts := range []bool{false, true} {
@@ -133,6 +137,8 @@ func TestR20LocationPassesOverAPart(t *testing.T) {
 // R4, R13: a service has a part only where one of its ranges, or the catalog, was recovered, and not all has arrived since
 // that the copy was made of. A stream that is behind counts by its sync time. A copy that was the primary since has
 // everything, whatever was recovered.
+//
+// Capability: Proofs: A copy of which a recovery with loss left a part (R4, R17).
 func TestR20WhatIsAPart(t *testing.T) {
 	t.Parallel()
 	fork := func(s geo.Service, closed geo.Timestamp, recovered bool, streams ...catalog.ForkStream) catalog.Fork {

@@ -66,6 +66,8 @@ func (s *streaming) requireNeverClosed(t *testing.T) {
 
 // R19: the other location answers and little is on its way, but a stream stands. The gates never close, the move ends
 // when its time is over, and its reason names what did not move.
+//
+// Capability: Two locations: Nor over a stream that stands while the other location answers (R19).
 func TestR19StandingStreamClosesNoGate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -108,6 +110,8 @@ func TestR19StandingStreamClosesNoGate(t *testing.T) {
 
 // R19: a move goes on once what was committed when it looked is acknowledged, though more is on its way by then. What
 // took longer than a few seconds shows no more than how slow the stream is: the move looks again.
+//
+// Capability: Two locations: Nor over a stream that stands while the other location answers (R19).
 func TestR19MovingStreamClosesTheGates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -141,6 +145,8 @@ func TestR19MovingStreamClosesTheGates(t *testing.T) {
 }
 
 // R19: a dry run refuses while the other location answers and receives nothing of a range, and changes nothing.
+//
+// Capability: Two locations: Nor over a stream that stands while the other location answers (R19).
 func TestR19DryRunNamesAStandingStream(t *testing.T) {
 	t.Parallel()
 	s := newStreaming(t)

@@ -56,6 +56,8 @@ func (b *both) offered(t *testing.T, name geo.Account) catalog.Account {
 // R4, R19: between the offer and the answer that it was taken, a range of the former primary is recovered with loss. What it
 // lost was acknowledged, so no cursor and no outbox shows it. It is not the whole copy of the account, and nobody reads it
 // before it is made again.
+//
+// Capability: Failover: Failovers beside recoveries with loss, and lost locations (R4, R19).
 func TestR19RangeLostAfterTheOfferIsNoCopy(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, b *both){
@@ -89,6 +91,8 @@ func TestR19RangeLostAfterTheOfferIsNoCopy(t *testing.T) {
 }
 
 // A recovery before the offer is found by the offer, which compares all heads: the move that follows loses nothing.
+//
+// Capability: Failover: Failovers beside recoveries with loss, and lost locations (R4, R19).
 func TestR19RangeLostBeforeTheOfferIsCompared(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)
@@ -131,6 +135,8 @@ func (s *beforeAgain) Submit(ctx context.Context, r geo.RangeID, cmd ranges.Comm
 
 // R4, R19: the account goes to the other location while the gates of a recovered range are compared. The range is compared
 // again, as one of the secondary: it has lost what the new primary has.
+//
+// Capability: Failover: Failovers beside recoveries with loss, and lost locations (R4, R19).
 func TestR19AccountTakenWhileARangeIsCompared(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)

@@ -78,6 +78,8 @@ func (r *rewinds) numbered() (rows int) {
 // between two pages it goes on where it was, in a new process too. No page is numbered while the other location has not
 // applied those of the turn before. In the end each row was numbered, and no page twice but one whose position was not
 // committed.
+//
+// Capability: Failover: A former primary is rewound (R22).
 func TestR22RewindGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	r := newRewinds(t, 8) // 12,000 rows: three turns.

@@ -14,6 +14,8 @@ import (
 
 // What a location knows of an incoming stream is in its catalog, by origin, until the stream is another one; it is
 // not shipped, and nothing is committed for what is known (R15).
+//
+// Capability: Two locations: Which stream a location received last is in its catalog (R15).
 func TestR15StreamIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)

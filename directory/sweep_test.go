@@ -75,6 +75,9 @@ func (s *swept) round() (wiped uint64) {
 // R8: at the primary the rows of a deleted table go, and those of the generation before of a name that was created
 // again, also where the front end died before it closed the generation. The generation stays closed, and rows
 // of living tables stay. So it is with queues.
+//
+// Capability: Queues: Rows of queues elsewhere.
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestR8SweepAtThePrimary(t *testing.T) {
 	t.Parallel()
 	for _, service := range []geo.Service{geo.Table, geo.Queue} {
@@ -106,6 +109,8 @@ func requireSweep(t *testing.T, s *swept) {
 
 // R14: at the secondary its catalog alone says what is over: a generation that is not in it yet stays, and nothing
 // is closed there. A record of a deleted generation that was applied late is found by a later round.
+//
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestR14SweepAtTheSecondary(t *testing.T) {
 	t.Parallel()
 	s := newSwept(t, change.RoleSecondary)
@@ -138,6 +143,8 @@ func TestR14SweepAtTheSecondary(t *testing.T) {
 
 // R7: a sweep that was decided under another epoch of the account than the gate has when it is evaluated does nothing: a
 // copy that began again may hold the generation. Neither does one of an account whose gate is closed.
+//
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestR7SweepOfAFormerEpoch(t *testing.T) {
 	t.Parallel()
 	s := newSwept(t, change.RoleSecondary)

@@ -312,6 +312,8 @@ func TestR13LeaveIsShipped(t *testing.T) {
 
 // The policy for late changes is a change of the account's row, shipped like every other. An account without a
 // secondary has none, and loses the one that it had.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestWhenLate(t *testing.T) {
 	t.Parallel()
 	b := newBoth(t)

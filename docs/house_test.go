@@ -16,25 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// floors are the folders of DESIGN section 8 with their floors: of two names the longer one that
-// fits a package counts. A package imports lower floors, and its own where the table of the house
-// says so: that is what depguard holds.
-var floors = map[string]int{
-	"geo": 0, "internal": 0, "client": 0,
-	"stamp": 1, "services": 2, "replication": 2, "stats": 2,
-	"primary": 3, "secondary": 3, "directory": 3, "directory/record": 3, "directory/batch": 3, "failover/planned": 3, "failover/rejoin": 3, "replication/bootstrap": 3, "failover/unplanned": 3,
-	"metrics": 4, "failover": 4, "api": 5, "server": 6, "inspect": 7, "sim": 7, "bench": 7, "cmd": 7, "test": 7, "docs": 7,
-}
-
-// stampOrder is the order within floor 1, lowest first: each imports only what stands before it.
-var stampOrder = []string{
-	"kv", "keys", "route", "rawfile", "durable", "feature", "extent", "change", "cursor", "outbox", "state", "seglog", "room", "replica", "skew", "fetch", "ranges", "membership", "snapshot",
-	"scrub", "node", "memtransport", "transport", ".",
-}
-
-// serverOrder is that within floor 6.
-var serverOrder = []string{"progress", "notices", "config", "listen", "support", "flow", "clone", "location", "operator", "epochs", "gateway", "nameserver", "node", "witness", "dev", "cluster", "."}
-
 // source is a Go file that is not a test.
 type source struct {
 	path    string
@@ -88,19 +69,24 @@ func forTests(pkg string) bool {
 	return strings.HasSuffix(pkg, "test") || strings.HasPrefix(pkg, "test/")
 }
 
-// roomOf is the folder of floors that a package is in: the longest that fits, else the first element of its path.
+// roomOf is the first element of a package's path.
 func roomOf(pkg string) string {
-	for folder := pkg; folder != "."; folder = path.Dir(folder) {
-		if _, known := floors[folder]; known {
-			return folder
-		}
-	}
 	top, _, _ := strings.Cut(pkg, "/")
 	return top
 }
 
+// folderOf is roomOf, but for a part of the directory, which stands on its floor wherever its folder is: it counts by itself.
+func folderOf(pkg string) string {
+	if r, ok := roomWith(pkg); ok && r.floor == 3 {
+		return pkg
+	}
+	return roomOf(pkg)
+}
+
 // No import goes to a higher floor, folders do not import each other in a circle, and within stamp
 // and server each package imports only what stands below it.
+//
+// Capability: The house: The floors of DESIGN section 8.
 func TestImportsPointDownward(t *testing.T) {
 	arrows := map[string][]string{}
 	for _, s := range sources(t) {
@@ -108,15 +94,18 @@ func TestImportsPointDownward(t *testing.T) {
 		if forTests(pkg) {
 			continue
 		}
-		floor, known := floors[roomOf(pkg)]
-		require.True(t, known, "%s is on no floor: give its folder one", s.path)
+		room, known := roomWith(pkg)
+		require.True(t, known, "%s is in no room: give its package a line in docs/floors_test.go", s.path)
 		for _, to := range s.imports {
-			require.LessOrEqual(t, floors[roomOf(to)], floor, "%s imports %s, which is above it", s.path, to)
-			if from, to := roomOf(pkg), roomOf(to); from != to && !slices.Contains(arrows[from], to) {
+			below, known := roomWith(to)
+			require.True(t, known, "%s imports %s, which is in no room", s.path, to)
+			require.LessOrEqual(t, below.floor, room.floor, "%s imports %s, which is above it", s.path, to)
+			if from, to := folderOf(pkg), folderOf(to); from != to && !slices.Contains(arrows[from], to) {
 				arrows[from] = append(arrows[from], to)
 			}
-			inOrder(t, s.path, pkg, to, "stamp", stampOrder)
-			inOrder(t, s.path, pkg, to, "server", serverOrder)
+			for within, packages := range order {
+				inOrder(t, s.path, pkg, to, within, packages)
+			}
 		}
 	}
 	for from := range arrows {
@@ -160,6 +149,8 @@ func reached(arrows map[string][]string, from string) (found []string) {
 const linesMax = 400
 
 // A file has one subject, and so a length that one reads at once.
+//
+// Capability: The house: The floors of DESIGN section 8.
 func TestFilesAreShort(t *testing.T) {
 	for _, s := range sources(t) {
 		require.LessOrEqual(t, s.lines, linesMax, s.path)
@@ -188,6 +179,8 @@ const (
 )
 
 // The type that holds a node together does not collect the work of its parts.
+//
+// Capability: The house: Every rule, protocol section, symbol and file that a comment or document names exists.
 func TestNodeTypeIsSmall(t *testing.T) {
 	methods, fields := membersOf(t, "../stamp/node", "Node")
 	require.NotZero(t, methods)

@@ -149,6 +149,8 @@ func all(t *testing.T, n Node, o Options) (rows []Row, damaged int) {
 
 // What a node wrote is all in the reports, decoded; nothing is damaged; and not a byte of
 // the folder changes.
+//
+// Capability: Operation: `antipode inspect log`, `state`, `extents`, `lanes`.
 func TestReportsOfAWholeFolder(t *testing.T) {
 	fs := stopped(t, 12)
 	before := tree(t, fs, "data")
@@ -230,6 +232,8 @@ func TestText(t *testing.T) {
 
 // Whatever byte of whatever file is damaged, the reports neither panic nor fail, and name
 // the store it is in where anything they show changed.
+//
+// Capability: Operation: `antipode inspect log`, `state`, `extents`, `lanes`.
 func TestReportsOfADamagedFolder(t *testing.T) {
 	fs := stopped(t, 6)
 	n := first(t, fs)

@@ -27,11 +27,13 @@ func shownBy(t *testing.T, w *world, most int) string {
 }
 
 func lastSync(account geo.Account, seconds string) string {
-	return fmt.Sprintf("antipode_last_sync_time_seconds{account=%q,location=\"southcentralus\",service=\"table\"} %s\n", account, seconds)
+	return fmt.Sprintf("antipode_last_sync_timestamp_seconds{account=%q,location=\"southcentralus\",service=\"table\"} %s\n", account, seconds)
 }
 
 // Past the bound the accounts that are worst off are shown by their names: without a Last Sync Time, in bootstrap, then
 // by lag. Of all others there is one series each, with the oldest time, the number of those that lack one, and sums.
+//
+// Capability: Operation in Prometheus: No label grows with the accounts.
 func TestAccountsAreBounded(t *testing.T) {
 	w := crowd(30)
 	w.accounts.LastSyncTimes[17].Time -= 40 * geo.TicksPerSecond
@@ -47,19 +49,23 @@ func TestAccountsAreBounded(t *testing.T) {
 	require.Contains(t, out, `antipode_bootstrap_copied_rows{account="acct028",location="northcentralus"} 7`)
 	require.NotContains(t, out, "acct005")
 	require.NotContains(t, out, "acct000")
-	require.Contains(t, out, `antipode_sync_time_seconds{account="(other)",location="southcentralus",service="table"} 1000`)
+	require.Contains(t, out, `antipode_sync_timestamp_seconds{account="(other)",location="southcentralus",service="table"} 1000`)
 }
 
 // Accounts of which only sync times are known count for the bound, too.
+//
+// Capability: Operation in Prometheus: No label grows with the accounts.
 func TestAccountsWithSyncTimesAreBounded(t *testing.T) {
 	w := crowd(30)
 	w.accounts.LastSyncTimes = nil
 	out := shownBy(t, &w, 3)
-	require.Contains(t, out, `antipode_sync_time_seconds{account="acct002",location="southcentralus",service="table"} 1000`)
+	require.Contains(t, out, `antipode_sync_timestamp_seconds{account="acct002",location="southcentralus",service="table"} 1000`)
 	require.NotContains(t, out, "acct003")
 }
 
 // With a bound that is not passed there is no series of others; with -1 there is nothing else.
+//
+// Capability: Operation in Prometheus: No label grows with the accounts.
 func TestAccountsWithinTheBound(t *testing.T) {
 	w := crowd(30)
 	require.NotContains(t, shownBy(t, &w, 30), Other)

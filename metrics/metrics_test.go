@@ -211,8 +211,8 @@ func text(t *testing.T, g prometheus.Gatherer) string {
 // unknown has no series any more; nothing stale stays.
 func TestGaugesFollowTheSource(t *testing.T) {
 	reg, w := full(t)
-	require.Contains(t, text(t, reg), `antipode_last_sync_time_seconds{account="devstoreaccount1",location="southcentralus",service="table"} 1.795273445123e+09`)
-	require.NotContains(t, text(t, reg), `antipode_last_sync_time_seconds{account="devstoreaccount1",location="southcentralus",service="blob"}`)
+	require.Contains(t, text(t, reg), `antipode_last_sync_timestamp_seconds{account="devstoreaccount1",location="southcentralus",service="table"} 1.795273445123e+09`)
+	require.NotContains(t, text(t, reg), `antipode_last_sync_timestamp_seconds{account="devstoreaccount1",location="southcentralus",service="blob"}`)
 	w.ranges, w.accounts = nil, AccountSamples{LastSyncTimes: []SyncSample{{south, "devstoreaccount1", geo.Table, 0}}}
 	out := text(t, reg)
 	for _, name := range []string{nameInSync, nameBacklogRecords, nameBacklogBytes, nameBacklogAge, nameSyncTime, nameLastSyncTime} {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// The names. Dashboards and alerts use them: add, never rename.
+// The names. Dashboards and alerts use them: add, and rename only together with former.
 const (
 	nameRequests        = "antipode_requests_total"
 	nameRequestSeconds  = "antipode_request_seconds"
@@ -27,8 +27,8 @@ const (
 	nameCopySpeed       = "antipode_bootstrap_bytes_per_second"
 	nameCopyLeft        = "antipode_bootstrap_left_seconds"
 	nameCopyWaiting     = "antipode_bootstrap_waiting_bytes"
-	nameSyncTime        = "antipode_sync_time_seconds"
-	nameLastSyncTime    = "antipode_last_sync_time_seconds"
+	nameSyncTime        = "antipode_sync_timestamp_seconds"
+	nameLastSyncTime    = "antipode_last_sync_timestamp_seconds"
 	nameUnavailable     = "antipode_replication_unavailable"
 	nameAlarms          = "antipode_stream_alarms_total"
 	nameHeld            = "antipode_held_writes_total"
@@ -46,14 +46,14 @@ const (
 	nameDNSAnswers      = "antipode_dns_answers_total"
 	nameDNSAccounts     = "antipode_dns_accounts"
 	nameDNSAge          = "antipode_dns_source_age_seconds"
-	nameDNSUnsaved      = "antipode_dns_unsaved_total"
+	nameDNSUnsaved      = "antipode_dns_save_failures_total"
 	nameDNSUpdates      = "antipode_dns_updates_total"
 	nameDNSWaiting      = "antipode_dns_waiting_accounts"
 	nameWitnessRequests = "antipode_witness_requests_total"
 	nameWitnessLease    = "antipode_witness_lease_seconds"
 	nameWitnessRenewal  = "antipode_witness_since_renewal_seconds"
 	nameWitnessClaims   = "antipode_witness_claims"
-	nameWitnessUnsaved  = "antipode_witness_unsaved_total"
+	nameWitnessUnsaved  = "antipode_witness_save_failures_total"
 	nameRequestErrors   = "antipode_request_errors_total"
 	nameLeader          = "antipode_range_leader_known"
 	nameReplicas        = "antipode_range_replicas"

@@ -14,6 +14,8 @@ import (
 
 // R17: a row that cannot be decoded is named by the count and by the step of an image that come to it: neither goes on
 // behind it, since the copy would lack it.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17UndecodableRowIsNamed(t *testing.T) {
 	t.Parallel()
 	stamp, blob := stamptest.New(t, "north", geo.Blob), route.First().Service(geo.Blob)[0]
@@ -35,6 +37,8 @@ func TestR17UndecodableRowIsNamed(t *testing.T) {
 
 // R17: rows are counted in steps as short as those of an image, each row once, at the leader of the range, and those of
 // other accounts are not. A count changes nothing, and crosses between nodes as it is.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17CountIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newImaged(t)

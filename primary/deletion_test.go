@@ -24,6 +24,9 @@ func batch(t *testing.T, ops ...tables.Op) *tables.Batch {
 // R2: writes that only delete are taken while the disk is nearly full, and no other ones: the deletions of entities,
 // of blobs and their dead rows, of messages, of tables and containers, the clearing of a queue, and the closing of a
 // generation (table).
+//
+// Capability: Queues: Rows of queues elsewhere.
+// Capability: Storage on a node: A disk that is nearly full.
 func TestR2Deletions(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

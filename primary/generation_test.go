@@ -14,6 +14,8 @@ import (
 // R8: a container is created in the epoch of the account's gate, read in the evaluation. A request
 // that read the directory before the epoch rose must not make a generation that is older than one
 // that was deleted in the new epoch: the other location would drop every record of it.
+//
+// Capability: Two locations: A name created at both locations is not burnt; its highest epoch outlives it (R8).
 func TestR8GenerationTakesTheEpochOfTheGate(t *testing.T) {
 	t.Parallel()
 	s := stamptest.New(t, "north", geo.Catalog)

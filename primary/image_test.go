@@ -130,6 +130,8 @@ func (w *imaged) rows() map[string]string {
 // R17: whatever is written, deleted and restarted while the image of an account's rows is made, a copy that began
 // empty and applies the streams of the epoch is equal to the rows in the end. Rows of a generation that is closed
 // are left out. A restart does not begin the image again.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17ImageWhileClientsWrite(t *testing.T) {
 	t.Parallel()
 	w := newImaged(t)
@@ -286,6 +288,8 @@ func TestR17ImageBesideBusyClients(t *testing.T) {
 }
 
 // R18: payload that waits counts too. It may be large where the records that name it are small.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestR18ImageIsHeldByPayload(t *testing.T) {
 	t.Parallel()
 	var b ImageBounds
@@ -410,6 +414,8 @@ func TestR17StepIsBounded(t *testing.T) {
 
 // R16, R17: an image leaves out the lanes whose streams have forked, and those that are being settled: each is compared as a
 // whole. Behind the base of a settlement a row of the image would undo what the secondary alone has.
+//
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16ImageLeavesForkedLanes(t *testing.T) {
 	t.Parallel()
 	w := newImaged(t)

@@ -42,6 +42,8 @@ func (c *counted) SubmitAll(_ context.Context, _ geo.RangeID, cmds []ranges.Comm
 
 // Writes of an account whose changes are late are delayed or refused, before they are submitted; those of other
 // accounts and services are not.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestLateWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,6 +100,8 @@ func (w *writeOf) Partition() keys.Partition {
 // R18: a write that is delayed keeps the place of its request and its body for as long. So an account, and all
 // slowed accounts together, have so many of them at once; one more is refused at once, and is done nothing
 // with. The other accounts' writes go on, and places that end are free again, given up ones too.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestR18SlowedWritesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -83,6 +83,8 @@ func key(p keys.Partition, row string) []byte { return append(p.Append(nil), row
 // R11: a repair is an ordinary change, numbered in the stream of its partition after all that came before:
 // it sets what the primary holds when it is evaluated, and deletes what the primary does not hold. It
 // changes nothing at the primary, and repeated it is one more record.
+//
+// Capability: Two locations: What differs is repaired from the primary while clients write.
 func TestR11RepairIsAnOrdinaryChange(t *testing.T) {
 	t.Parallel()
 	r := newRepairs(t)
@@ -113,6 +115,8 @@ func TestR11RepairIsAnOrdinaryChange(t *testing.T) {
 
 // R7: nothing is repaired but under the gate of the epoch in which the rows were compared, by the primary,
 // and while changes are shipped. Nor are rows that the other location should not have named.
+//
+// Capability: Two locations: What differs is repaired from the primary while clients write.
 func TestR7RepairUnderItsGateAlone(t *testing.T) {
 	t.Parallel()
 	r := newRepairs(t)
@@ -137,6 +141,9 @@ func TestR7RepairUnderItsGateAlone(t *testing.T) {
 }
 
 // R8: rows of a generation that was closed meanwhile are left alone.
+//
+// Capability: Two locations: What differs is repaired from the primary while clients write.
+// Capability: Two locations: A name created at both locations is not burnt; its highest epoch outlives it (R8).
 func TestR8RepairOfAClosedGeneration(t *testing.T) {
 	t.Parallel()
 	r := newRepairs(t)

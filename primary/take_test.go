@@ -86,6 +86,8 @@ func unitOf(p keys.Partition, row string, rows ...TakeRow) TakeUnit {
 // R16: a take makes entities what they are at the secondary, by numbered changes, and keeps what they were in the same
 // group. One that a client has written since the base stays, whatever it was before; what is the same needs nothing; a
 // repetition changes nothing.
+//
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16TakeOfEntities(t *testing.T) {
 	t.Parallel()
 	r := newRepairs(t)
@@ -121,6 +123,8 @@ func TestR16TakeOfEntities(t *testing.T) {
 }
 
 // R16: nothing is taken but for the settlement that the units were read for, and no row but of its stream.
+//
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16TakeIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRepairs(t)

@@ -30,6 +30,8 @@ func writesOf(values ...string) (ws []services.Write, of []*write) {
 
 // Writes that are made together are evaluated in their order, each on what those before it have left, and have one group. One
 // that fails changes nothing, and stops none.
+//
+// Capability: Blobs: Batches.
 func TestWriteAll(t *testing.T) {
 	t.Parallel()
 	s := stamptest.New(t, "north", geo.Table)
@@ -81,6 +83,8 @@ func (u *unsure) SubmitAll(_ context.Context, r geo.RangeID, cmds []ranges.Comma
 
 // Writes of two ranges are submitted to each. Those that are refused while the location is not confirmed are tried once more
 // if it is meanwhile, and no others.
+//
+// Capability: Blobs: Batches.
 func TestWriteAllOfTwoRangesUnconfirmed(t *testing.T) {
 	t.Parallel()
 	ws, _ := writesOf("a", "b", "c")

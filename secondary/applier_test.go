@@ -28,6 +28,9 @@ import (
 
 // TestApply runs testdata: the stamp south applies batches of records of north. Gate, catalog and
 // payload decide the outcome of each record, the cursors and the rows.
+// It holds R16.
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
 func TestApply(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/apply", func(t *testing.T, path string) {

@@ -18,6 +18,8 @@ import (
 // R12, R13: a range here that was recovered with loss has lost records that it had acknowledged, which closed records since
 // leave out. A full one of before, which the bus brings again, names none of them, and those after it join it: none is
 // taken before a full one of after all that can have been acknowledged.
+//
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR13ChainBeginsAfterARecovery(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

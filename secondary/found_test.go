@@ -22,6 +22,9 @@ import (
 // R16: a small record may delete much: hundreds of rows of a megabyte that the receiver alone has. What it overwrites and
 // deletes is kept over as many groups as that takes, since one of more than 16 MiB is never committed, and the
 // range would stand for good. The record is applied by the group that keeps the last of it, and nothing before.
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR16FoundIsKeptInParts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -33,6 +36,9 @@ func TestR16FoundIsKeptInParts(t *testing.T) {
 }
 
 // R16: what a row costs in the entry besides its bytes counts too: very many small ones are also too much for one.
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR16FoundOfSmallRowsIsKeptInParts(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

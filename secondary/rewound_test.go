@@ -19,6 +19,8 @@ import (
 // R14, R22: at a former primary whose catalog is not rewound yet, by the replica that is looked at, a record of a container
 // that is over there waits, and is not left out: it may live at the present primary. One of a container that is over by the
 // catalog that is rewound is left out.
+//
+// Capability: Failover: Lost changes of containers and tables are rewound, too (R22).
 func TestR22RecordWaitsForTheCatalogToBeRewound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,6 +104,8 @@ func (c *goesOn) Gate(geo.Account) (change.Gate, error) { return change.Gate{}, 
 
 // R14, R22: where the catalog was rewound after the container was looked up, and before the claim was, the container is looked
 // up again: what the first look saw is that of the lost changes.
+//
+// Capability: Failover: Lost changes of containers and tables are rewound, too (R22).
 func TestR22ContainerIsLookedUpOnceItIsRewound(t *testing.T) {
 	t.Parallel()
 	of := catalog.Container{Version: 1, Name: "t", Epoch: 1, Created: 10, Modified: 10}

@@ -13,6 +13,8 @@ import (
 
 // R13, R16: a stream of a former epoch is not stopped, for whatever reason: the gate has dropped it, and nothing would end
 // the stop. One of the present epoch is.
+//
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR16FormerEpochIsNotStopped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

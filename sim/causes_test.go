@@ -13,6 +13,9 @@ var stalls = flag.Int("stalls", 1, "how many seeds of each cause of a stall to p
 // Ten causes for which Last Sync Time stands still: why names the right stage, range and lane within 2 s
 // after each can be seen, names nothing before and after it, and nothing for services that it spares.
 // One seed of one cause: go test ./sim -run 'TestStalls/link_cut' -args -seed=7 -trace.
+//
+// Capability: Queues: Queues in the simulator.
+// Capability: Two locations: Ten causes of a stall, each with a seeded victim.
 func TestStalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")

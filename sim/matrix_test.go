@@ -226,6 +226,8 @@ func (l *location) loses() {
 // sent and who gives it again, twice at once: the command itself, or that for its end, after which it begins again. Every
 // promise holds, and both locations come to rest. The steps are those that the stories show; a phase of the state machine that
 // none of them shows fails the test.
+//
+// Capability: Proofs: Each durable step of a failover x what may befall it in that moment (R19, R20, R21).
 func TestR19FailoverMatrix(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some twenty runs, which take minutes under the race detector")

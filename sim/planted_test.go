@@ -30,6 +30,9 @@ var ofPromotions = []plantedbugs.Bug{ //nolint:gochecknoglobals // A table.
 
 // Each planted bug is caught, by the check that holds the promise it breaks: proof
 // that the checks can fail, and that the faults reach what they are meant to reach.
+//
+// Capability: Blobs: In the simulator.
+// Capability: Proofs: Planted bugs.
 func TestPlantedBugsAreCaught(t *testing.T) {
 	seeds := readPlantedSeeds(t)
 	for _, c := range []struct {

@@ -12,6 +12,8 @@ import (
 
 // Q2: what a run takes for a message that two clients got within its timeout: the second of two answers, if it is earlier than
 // clocks that are off explain, and neither a promotion nor a wrong clock does.
+//
+// Capability: Queues: Queues in the simulator.
 func TestGotTwice(t *testing.T) {
 	const timeout = 2 * time.Second
 	earliest := timeout - 2*skewMax
@@ -45,6 +47,8 @@ func TestGotTwice(t *testing.T) {
 
 // Q2: the answers of two gets arrive in the other order than the gets were committed. Then the first get must have hidden
 // the message no longer than until the answer of the second one, which came before its own.
+//
+// Capability: Queues: Queues in the simulator.
 func TestGotTwiceInTheOrderOfTheGets(t *testing.T) {
 	const timeout = 2 * time.Second
 	latest := 3*time.Second - timeout + 2*skewMax
@@ -72,6 +76,8 @@ func TestGotTwiceInTheOrderOfTheGets(t *testing.T) {
 
 // What a range keeps of the gets that it answered, when it is recovered with a loss, is still hidden: to get it again early breaks
 // the promise. A message of which the get is lost stands where it was before, and may be got again (Q2).
+//
+// Capability: Queues: Queues in the simulator.
 func TestGotAgainAfterALoss(t *testing.T) {
 	const timeout = 2 * time.Second
 	for name, c := range map[string]struct {

@@ -65,6 +65,11 @@ import (
 //
 // node is a number, leader (of the service's range) or all.
 // A command is a method of scenario in the table of commands.
+//
+// Capability: Storage on a node: A disk that is nearly full.
+// Capability: Proofs: Recoveries with loss under a cut of calls, at either end, and a wrong clock, step by step.
+// Capability: Proofs: Planned failovers in the simulator (R19).
+// Capability: The house: Scenarios that a person can read.
 func TestScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")

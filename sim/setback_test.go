@@ -28,6 +28,9 @@ var (
 // secondary, with calls or the bus cut or not, before or after or in the middle of writes. Whatever the Last Sync Time is that
 // the secondary shows then, it holds each acknowledged write of before that the primary holds; and as long as one disk of
 // the primary was not set back, none is lost. Every world is another one.
+//
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
+// Capability: Two locations: Whole sites that are wrong (R4, R6, R16, R17, R19, R20), as processes.
 func TestR16SetBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, slow under the race detector")

@@ -34,6 +34,16 @@ const (
 
 // Every promise of errors.go holds in every run, and over all runs every fault fired
 // and had every effect that it can have. make sim RUNS=n or SEED=n plays others.
+//
+// Capability: Queues: Queues in the simulator.
+// Capability: Storage on a node: One flipped bit in log, state or extents.
+// Capability: Storage on a node: A replica of a range of any size is rebuilt by one snapshot while clients write.
+// Capability: Two locations: Whole sites that are wrong (R4, R6, R16, R17, R19, R20), as processes.
+// Capability: Two locations: Who receives is stepped code.
+// Capability: Proofs: The simulator.
+// Capability: Proofs: `verify` in the simulator.
+// Capability: Proofs: Changes of redundancy, bootstraps and rebuilds in the simulator.
+// Capability: Proofs: Planned failovers in the simulator (R19).
 func TestRuns(t *testing.T) {
 	if *seed != 0 {
 		o := Options{Seed: *seed}
@@ -225,6 +235,12 @@ func TestSameSeedSameHash(t *testing.T) {
 }
 
 // The same in runs in each of which operators promote secondaries (R20). A fifth of -runs; with -seed the seed alone.
+//
+// Capability: Failover: A former primary is rewound (R22).
+// Capability: Failover: Lost changes of containers and tables are rewound, too (R22).
+// Capability: Proofs: Unplanned failovers in the simulator (R20, R21).
+// Capability: Proofs: A witness in the simulator (R21).
+// Capability: Proofs: A copy of which a recovery with loss left a part (R4, R17).
 func TestPromotions(t *testing.T) {
 	playPromotions(t, *runs/5, Options{Promotes: true}, func(totals map[string]uint64, n int) {
 		if n >= runsForIncomplete {
@@ -237,6 +253,8 @@ func TestPromotions(t *testing.T) {
 }
 
 // The same in runs with a witness (R21). A twentieth of -runs; with -seed the seed alone.
+//
+// Capability: Proofs: A witness in the simulator (R21).
 func TestWitness(t *testing.T) {
 	playPromotions(t, *runs/20, Options{Promotes: true, Witnessed: true}, func(totals map[string]uint64, n int) {
 		for _, name := range witnessCounts {

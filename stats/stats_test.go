@@ -36,6 +36,8 @@ func without(p cursor.Progress) cursor.Progress {
 }
 
 // R13: the known ranges of a service tile it, or its keys are not all accounted for.
+//
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR13RangesTile(t *testing.T) {
 	prefix := string(keys.AppendService(nil, geo.Table))
 	end := string(keys.PrefixEnd([]byte(prefix)))
@@ -251,6 +253,8 @@ func TestOfIsMinimum(t *testing.T) {
 
 // R13: after a split of the table range at the primary, each source range that holds keys of the account counts, no
 // other does, and all ranges here that take records of one.
+//
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR13OfSplitRanges(t *testing.T) {
 	whole := route.First().Service(geo.Table)[0]
 	at := string(keys.AppendAccount(nil, geo.Table, "m"))
@@ -273,6 +277,8 @@ func TestR13OfSplitRanges(t *testing.T) {
 
 // R6, R13: closed times that are ahead of the clock show their walls, and what that is the least of. While a range, or a
 // stream, has one without a wall, there is none: when it was given is not known. Of a copy that was set aside the same holds.
+//
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR13TimesAheadShowTheirWalls(t *testing.T) {
 	now := time.Unix(2_000_000_000, 0)
 	at := func(d time.Duration) geo.Timestamp { return geo.TimestampOf(now.Add(d)) }

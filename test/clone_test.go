@@ -20,6 +20,8 @@ import (
 // A clone of an account in node processes: whichever node of the secondary location has it, the gateway and every front end
 // of that location serve it, payload included, and those of the other location answer as for an account that does not exist.
 // The account goes on beside it. When its process is killed the clone is gone, and so are its files after the next start.
+//
+// Capability: Failover: A drill on a clone.
 func TestCloneInACluster(t *testing.T) {
 	d := startCluster(t)
 	ctx, cancel := contextFor(t, 2*clusterWait)

@@ -231,6 +231,10 @@ func (d *deployment) gaps(c *rest.Client, row string) (halt func() (longest time
 // write is there, and the time without one is reported. With two of a location dead writes
 // are refused with 503; when they are back, nothing is lost. A leader that was paused while
 // another took its place never answers with what it held.
+//
+// Capability: Build and run: A process for each node, and the gateway.
+// Capability: The primary location: Two of three nodes killed.
+// Capability: Two locations: A witness at a third place (R21).
 func TestCluster(t *testing.T) {
 	d := startCluster(t)
 	ctx, cancel := contextFor(t, 4*clusterWait)

@@ -37,6 +37,10 @@ const (
 // split, does a block show that no list has committed, or does a listing lack what was
 // acknowledged before it; and at no moment does the statistics' Last Sync Time claim
 // what cannot be read there.
+// It holds invariants 2 and 3 and 6.
+//
+// Capability: The primary location: Nothing acknowledged is lost.
+// Capability: Two locations: Last Sync Time is true.
 func TestCrash(t *testing.T) {
 	rounds := crashRounds
 	if s := os.Getenv(crashRoundsVariable); s != "" {

@@ -39,6 +39,8 @@ const panelsWait = 4 * time.Minute
 
 // Both locations, the gateway and the name server run as processes under load, an account's copy is made and it moves to its
 // other location. A Prometheus scrapes them, and every panel of every dashboard has values.
+//
+// Capability: Operation in Prometheus: Dashboards.
 func TestNoPanelIsEmpty(t *testing.T) {
 	d := startClusterWith(t, cluster.Options{DNSZone: "antipode.test"})
 	p := scraping(t, d)

@@ -36,6 +36,8 @@ func antipodectl(t *testing.T, p *devproc.Process) func(line string) (out, errOu
 // there, and with it alive, on a link so slow that acknowledged writes are lost. Each of these is in the lost-change report
 // and above the Last Sync Time that was stated, the former primary follows, the account goes back, and both copies agree: else the
 // exit code is not 0.
+//
+// Capability: Failover: Drills of failovers.
 func TestR20UnplannedDrill(t *testing.T) {
 	p := startDev(t)
 	ctl := antipodectl(t, p)

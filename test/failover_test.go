@@ -26,6 +26,8 @@ const failoverWait = 3 * time.Minute
 // kill -9 of all nodes of the primary, the promotion of the secondary, and the return of the former primary, with a retry filter
 // that does what the reference says (protocol/service.md 13). The client's own filters do so up to the promotion, at the address
 // of a node: they retry connections that fail, but no 503, and so not what -secondary is answered afterwards.
+//
+// Capability: Clients: azure-storage 2.10.7 in the mode PRIMARY_THEN_SECONDARY.
 func TestOldClientAcrossFailovers(t *testing.T) {
 	d := startCluster(t)
 	ctx, cancel := contextFor(t, failoverWait)

@@ -24,6 +24,10 @@ const standsFor = 4 * time.Second
 // With the link cut the primary goes on writing, -secondary keeps the old value
 // and Last Sync Time stands still; after the link is healed the value arrives and
 // Last Sync Time passes it.
+// It holds invariant 3.
+//
+// Capability: Two locations: Shipping, the cut link, the stopped primary.
+// Capability: Two locations: Last Sync Time is true.
 func TestCutLink(t *testing.T) {
 	p := startDev(t)
 	first, second := p.Client(0, false), p.Client(0, true)
@@ -104,6 +108,10 @@ func requireBacklog(t *testing.T, p *devproc.Process) {
 // With the primary location stopped, everything at or below Last Sync Time is
 // read in the south, and writes are refused within two seconds as busy; after it
 // is started again all that was acknowledged is there, at both locations.
+// It holds invariant 3.
+//
+// Capability: Two locations: Shipping, the cut link, the stopped primary.
+// Capability: Two locations: Last Sync Time is true.
 func TestStopPrimaryLocation(t *testing.T) {
 	p := startDev(t)
 	ctx, cancel := contextFor(t, 3*time.Minute)
@@ -192,6 +200,7 @@ func started(ctx context.Context, t *testing.T, p *devproc.Process) {
 
 // At rest Last Sync Time moves on by closed records alone, and as a metric it is
 // within half a second of the present.
+// It holds R12.
 func TestLastSyncTimeAtRest(t *testing.T) {
 	p := startDev(t)
 	second := p.Client(0, true)
@@ -209,7 +218,7 @@ func TestLastSyncTimeAtRest(t *testing.T) {
 	eventually(t, arriveWait, "metric within 0.5 s", func(ctx context.Context) error {
 		ages, err := lastSyncAges(ctx, p)
 		if err == nil && len(ages) == 0 {
-			err = fmt.Errorf("no antipode_last_sync_time_seconds on the south's metrics")
+			err = fmt.Errorf("no antipode_last_sync_timestamp_seconds on the south's metrics")
 		}
 		for series, age := range ages {
 			if age < 0 || age > bound {
@@ -234,7 +243,7 @@ func lastSyncAges(ctx context.Context, p *devproc.Process) (map[string]time.Dura
 	out := map[string]time.Duration{}
 	for _, line := range lines {
 		series, value, found := strings.Cut(line, " ")
-		if !found || !strings.HasPrefix(series, "antipode_last_sync_time_seconds") {
+		if !found || !strings.HasPrefix(series, "antipode_last_sync_timestamp_seconds") {
 			continue
 		}
 		seconds, err := strconv.ParseFloat(value, 64)

@@ -18,6 +18,9 @@ import (
 
 // Four uploads of 256 MiB at once, two as one put and two in blocks of 4 MiB, grow the
 // server's resident memory by 128 MiB at most, with shipping on.
+// It holds invariant 8.
+//
+// Capability: Clients: Bounded memory of uploads.
 func TestUploadMemory(t *testing.T) {
 	const (
 		length, blockLength = 256 << 20, 4 << 20

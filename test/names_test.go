@@ -142,6 +142,8 @@ func (s *nameServer) leads(ctx context.Context, to, secondary geo.Location, epoc
 // Names follow failovers at a real BIND, which antipode dns feeds by signed updates, and at antipode dns itself, as dig
 // sees them. With either location stopped both go on answering, and follow the promotion of the other one. No answer has
 // a lower epoch than one before. The TTL is that of the zone, so a client's resolver sees a move that much later at most.
+//
+// Capability: Names: Both name servers across failovers, as `dig` sees them.
 func TestBINDFollowsFailovers(t *testing.T) {
 	p := startDev(t)
 	servers := startNameServers(t, p)

@@ -41,7 +41,7 @@ func testNPM(t *testing.T, p *devproc.Process) {
 	for name, s := range npmScripts() {
 		t.Run(name, func(t *testing.T) { runScript(t, p, dir, name, s) })
 	}
-	t.Run("readme", func(t *testing.T) { testReadme(t, p, dir) })
+	t.Run("quickstart", func(t *testing.T) { testQuickstart(t, p, dir) })
 	t.Run("generations", func(t *testing.T) { testGenerations(t, p, dir) })
 }
 

@@ -26,6 +26,10 @@ import (
 
 // A user of the official SDKs makes shared access signatures with their own helpers, and clients without a key do with
 // them what they permit, at the primary and at -secondary, and nothing else.
+//
+// Capability: Clients: Official SDKs against both locations.
+// Capability: Blobs: Copies.
+// Capability: Queues: The protocol of queues.
 func TestSDKSharedAccess(t *testing.T) {
 	p := startDev(t)
 	for _, st := range []style{hostStyle, pathStyle} {

@@ -61,6 +61,10 @@ func requirePlausible(t *testing.T, status string, lastSync *time.Time) {
 // A user of the official SDKs writes at the primary, reads the same bytes and
 // ETags at -secondary, sees the statistics live, and is refused every write
 // there: Go clients in both address styles, and the JavaScript client.
+// It holds invariants 4 and 7.
+//
+// Capability: Clients: Official SDKs against both locations.
+// Capability: Queues: The protocol of queues.
 func TestSDK(t *testing.T) {
 	p := startDev(t)
 	for _, st := range []style{hostStyle, pathStyle} {

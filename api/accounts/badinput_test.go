@@ -314,6 +314,8 @@ func TestRefusedWithoutContinue(t *testing.T) {
 
 // Account-level calls and parameters that every service reads alike (protocol/service.md 3,
 // protocol/table.md 1.5, 9.4, protocol/blob.md 1.2, 2.5).
+//
+// Capability: Clients: Bad input gets the protocol's error and changes nothing.
 func TestBadAccountCalls(t *testing.T) {
 	r := newRig(t)
 	for _, s := range []geo.Service{geo.Table, geo.Blob, geo.Queue} {

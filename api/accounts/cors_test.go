@@ -55,6 +55,8 @@ const (
 
 // The seven rows of protocol/blob.md 20.4, which say what a GET and a HEAD answer by whether there are rules and an Origin.
 // Any other verb has no Vary, and nothing at all without an Origin.
+//
+// Capability: Clients: Service properties and CORS.
 func TestCORSTable(t *testing.T) {
 	r := newRig(t)
 	exact, all := corsRule("http://a.test", "GET,HEAD,PUT", "x-ms-*,server", ""), corsRule("*", "GET,HEAD,PUT", "x-ms-*,server", "")
@@ -107,6 +109,8 @@ func TestCORSTable(t *testing.T) {
 
 // A preflight is decided by the first rule that has the origin and the method: what headers it does not allow, no later rule
 // does (protocol/blob.md 20.1, 20.2).
+//
+// Capability: Clients: Service properties and CORS.
 func TestPreflight(t *testing.T) {
 	r := newRig(t)
 	for _, s := range services {
@@ -145,6 +149,8 @@ func TestPreflight(t *testing.T) {
 }
 
 // An entry of AllowedOrigins may have * in place of the subdomain, and then answers depend on the origin (protocol/blob.md 20.2).
+//
+// Capability: Clients: Service properties and CORS.
 func TestCORSOfSubdomains(t *testing.T) {
 	r := newRig(t)
 	for _, s := range services {

@@ -105,6 +105,7 @@ type port struct {
 // requests; a scrape that ran out of time ends with its Gather, four at most.
 func Handler(process Process, reg prometheus.Gatherer, o Options) http.Handler {
 	p := &port{process: process, o: o.withDefaults(), hosts: hosts.New(o.Listen, o.Hosts...)}
+	reg = metrics.WithFormer(reg)
 	if p.o.Location != "" {
 		reg = metrics.ForLocation(reg, p.o.Location)
 	}

@@ -228,6 +228,7 @@ func TestMetrics(t *testing.T) {
 
 // TestScrapeLimits: a scrape that hangs is answered in time, and only so many hang
 // at once, however often Prometheus comes back.
+// It holds invariant 8.
 func TestScrapeLimits(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, scrapesMax+1)
 	done := make(chan struct{}, scrapesMax+1)

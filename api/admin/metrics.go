@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"antipode/metrics"
 )
 
 // scrapeTimeout bounds the answer to a scrape of Metrics.
@@ -16,7 +18,7 @@ const scrapeTimeout = 2 * time.Second
 // to do, so that it is not closed to any host: the process's configuration says where it listens.
 func Metrics(reg prometheus.Gatherer) http.Handler {
 	m := http.NewServeMux()
-	m.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+	m.Handle("GET /metrics", promhttp.HandlerFor(metrics.WithFormer(reg), promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapesMax, Timeout: scrapeTimeout,
 	}))
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })

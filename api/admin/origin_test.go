@@ -31,6 +31,8 @@ func each(t *testing.T, f func(t *testing.T, r *http.Request, c *fake)) {
 
 // TestHostRefused: a page of a name that its owner resolves to this machine (DNS
 // rebinding) gets nothing, on any route, though the browser takes it for the same origin.
+//
+// Capability: Operation in Prometheus: Dashboards.
 func TestHostRefused(t *testing.T) {
 	each(t, func(t *testing.T, r *http.Request, c *fake) {
 		r.Host = "evil.example:21080"

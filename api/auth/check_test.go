@@ -42,6 +42,8 @@ func TestCheckOfParts(t *testing.T) {
 
 // The policies of a signature are those of the container that was looked up: none if there is no such container, and what else
 // kept it from being read is the answer.
+//
+// Capability: Clients: Shared access signatures.
 func TestPermitFound(t *testing.T) {
 	on := Resource{Container: "c", Blob: "b"}
 	q, err := protocol.ParseQuery("sv=2020-02-10&sr=c&si=p")

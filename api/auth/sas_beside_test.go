@@ -18,6 +18,8 @@ import (
 
 // Who holds a signature can send what they like beside it, in place of a part of it and without that: the request is
 // refused, or may do what was signed. On other resources it is refused.
+//
+// Capability: Clients: Shared access signatures.
 func TestUnsignedWidensNoSAS(t *testing.T) {
 	names := append(append([]string{"versionid", "comp", "x"}, fieldNames[:fieldSig]...), "skoid", "ſig")
 	values := []string{

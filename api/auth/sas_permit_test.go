@@ -66,6 +66,8 @@ func (u used) permit(t *testing.T) (*protocol.Access, error) {
 }
 
 // The refusals of protocol/auth.md 22 and 23, each with what is just permitted beside it.
+//
+// Capability: Clients: Shared access signatures.
 func TestPermit(t *testing.T) {
 	const (
 		queue   = "sv=2020-02-10&sp=r&se=2024-06-01T00:00:01Z"
@@ -145,6 +147,8 @@ func TestPermit(t *testing.T) {
 }
 
 // A field is the signature's or the policy's, and one of them has to have se and sp (protocol/auth.md 18).
+//
+// Capability: Clients: Shared access signatures.
 func TestPolicies(t *testing.T) {
 	const past, future = "2024-05-01T00:00:00.0000000Z", "2024-07-01T00:00:00.0000000Z"
 	full := catalog.Policy{ID: "p", Start: past, Expiry: future, Permission: "ar"}
@@ -182,6 +186,8 @@ func TestPolicies(t *testing.T) {
 }
 
 // What is no signature of ours is refused with the reason, before anything is computed.
+//
+// Capability: Clients: Shared access signatures.
 func TestMalformedSAS(t *testing.T) {
 	const malformed = "Signature fields not well formed."
 	for query, want := range map[string]string{
@@ -248,6 +254,8 @@ func signedQuery(t testing.TB, s geo.Service, on Resource, query string) protoco
 }
 
 // The version of protocol/auth.md 14: of the signature, and of what the request does.
+//
+// Capability: Clients: Shared access signatures.
 func TestVersionOfSAS(t *testing.T) {
 	for _, c := range []struct {
 		service               geo.Service

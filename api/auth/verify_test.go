@@ -61,6 +61,7 @@ func wantFailed(t *testing.T, err error, detail string) {
 }
 
 // Any change of what a vector signed is refused (protocol/auth.md 25, negative tests).
+// It holds invariant 7.
 func TestTampered(t *testing.T) {
 	tests := []struct {
 		name   string

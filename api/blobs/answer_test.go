@@ -55,6 +55,7 @@ func (r *rig) serveDirectly(ctx context.Context, w http.ResponseWriter, path str
 // Clients that take no byte of their answers hold a bounded memory, whatever their number:
 // first they make the pages of the others short, which still page to the end, and then
 // others of their account wait, until their time is over.
+// It holds invariant 8.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	const windows = 16
@@ -116,6 +117,7 @@ func TestAnswersAreBounded(t *testing.T) {
 
 // A download that finds the answers full goes on in small parts, and gives back what it
 // took however it ends; a block list counts too.
+// It holds invariant 8.
 func TestDownloadsAreBounded(t *testing.T) {
 	t.Parallel()
 	const windows = 8

@@ -30,6 +30,8 @@ func (r *rig) append(path string, body []byte, header ...string) answer {
 
 // Blocks inline and in chunks are read as they were appended, whole and by ranges that cross them, with the hash of the range;
 // every append answers where it begins, and a read how many there are.
+//
+// Capability: Blobs: Append blobs.
 func TestAppendBlocks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -83,6 +85,8 @@ type appendCase struct {
 
 // The conformance cases of append blobs, numbered, by status, code and headers: protocol/blob.md B8, B17, B19, 8, 10, 17, 18. Refused
 // ones change nothing.
+//
+// Capability: Blobs: Append blobs.
 func TestAppendCases(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -236,6 +240,8 @@ func (c *appendCase) run(r *rig, number int) answer {
 }
 
 // A large block that would be refused is not taken: its chunks would stay.
+//
+// Capability: Blobs: Append blobs.
 func TestLargeAppendThatIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -408,6 +414,8 @@ func TestListedAppendBlobs(t *testing.T) {
 
 // A snapshot of an append blob is read as it was, after appends, a seal and a replacement by another append blob, and keeps its
 // blob from becoming a block blob (protocol/blob.md B8).
+//
+// Capability: Blobs: Snapshots.
 func TestSnapshotOfAppendBlob(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

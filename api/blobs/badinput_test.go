@@ -19,6 +19,8 @@ func tagSet(inner string) []byte {
 }
 
 // Whatever is refused says so with status and code, and the blob that was there stays.
+//
+// Capability: Clients: Bad input gets the protocol's error and changes nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.BodyBytesMax = 100_000 })
@@ -436,6 +438,8 @@ func detailsOf(code string) []string {
 
 // A body that is not what its headers say changes nothing, inline or in chunks: shorter
 // than its Content-Length, without one (411), or stalled until the request's time ends.
+//
+// Capability: Clients: Bad input gets the protocol's error and changes nothing.
 func TestBrokenBodies(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -81,6 +81,8 @@ func newShakyRig(t *testing.T) (*rig, *shaky) {
 
 // A part that fails, by overload or a bug too, fails alone. Where all are refused by overload nothing happened, and the batch is:
 // clients send it again.
+//
+// Capability: Blobs: Batches.
 func TestFailuresWithinABatch(t *testing.T) {
 	t.Parallel()
 	r, w := newShakyRig(t)
@@ -131,6 +133,8 @@ func TestFailuresWithinABatch(t *testing.T) {
 }
 
 // A batch whose time is over while its parts are committed says of each that nobody knows; none before.
+//
+// Capability: Blobs: Batches.
 func TestBatchEndsWithItsTime(t *testing.T) {
 	t.Parallel()
 	r, w := newShakyRig(t)

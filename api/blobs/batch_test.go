@@ -14,6 +14,8 @@ import (
 
 // Each part is answered as the request that it is, in the order of the request, whatever becomes of the others
 // (protocol/blob.md S8), at the account, at the container, and in the form of one SDK.
+//
+// Capability: Blobs: Batches.
 func TestPartsOfABatch(t *testing.T) {
 	t.Parallel()
 	r := newBatchRig(t, nil)
@@ -225,6 +227,8 @@ func TestFormsOfBatches(t *testing.T) {
 }
 
 // A change of a tier is a part like a deletion, which may leave out the length of its body.
+//
+// Capability: Blobs: Tags and tiers.
 func TestTiersInABatch(t *testing.T) {
 	t.Parallel()
 	r := newBatchRig(t, nil)
@@ -289,6 +293,8 @@ func TestBatchLeavesNoBlocks(t *testing.T) {
 }
 
 // Parts delete snapshots, with their blobs or alone, as single requests do.
+//
+// Capability: Blobs: Snapshots.
 func TestSnapshotsInABatch(t *testing.T) {
 	t.Parallel()
 	r := newBatchRig(t, nil)

@@ -235,6 +235,7 @@ func TestBlockHashes(t *testing.T) {
 }
 
 // Bodies over the limit of the version are 413 with the limit, before they are read.
+// It holds invariant 8.
 func TestBodyLimits(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -13,6 +13,8 @@ import (
 
 // R17: no read at `-secondary` finds nothing where a later epoch has deleted the copy while it was under way, and neither
 // does one under the primary's name at a location that was the primary when the read began.
+//
+// Capability: Blobs: Copies.
 func TestR17ReadsOfADeletedCopy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

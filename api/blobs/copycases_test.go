@@ -52,6 +52,8 @@ func runCopies(r *rig, cases []appendCase) {
 const past = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 // The conformance cases of copies of whole blobs, numbered: protocol/blob.md 13, 16, 17.
+//
+// Capability: Blobs: Copies.
 func TestCopyCases(t *testing.T) {
 	t.Parallel()
 	r := copyRig(t)
@@ -214,6 +216,8 @@ func TestCopyCases(t *testing.T) {
 }
 
 // The conformance cases of content from a URL, numbered: protocol/blob.md B9, B11, B18, 13.6, 18.
+//
+// Capability: Blobs: Copies.
 func TestFromURLCases(t *testing.T) {
 	t.Parallel()
 	r := copyRig(t)
@@ -318,6 +322,8 @@ func TestFromURLCases(t *testing.T) {
 }
 
 // Who may not read the tags of a source copies none, and makes no condition on them.
+//
+// Capability: Blobs: Tags and tiers.
 func TestSourceTagsNeedPermission(t *testing.T) {
 	t.Parallel()
 	r := copyRig(t)

@@ -21,6 +21,8 @@ import (
 // At the moment of each acknowledgement (R3, invariant 1) a crash that loses all
 // unsynced data leaves the chunks on all three nodes: each node's extents are cloned at
 // that moment, opened alone, and every byte is read from them.
+//
+// Capability: The primary location: Three replicas.
 func TestAcknowledgedPayloadSurvivesOnEveryNode(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

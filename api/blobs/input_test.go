@@ -14,6 +14,8 @@ type fault struct{ name, value, code string }
 // Every operation finds what is wrong with a request in one order (protocol/blob.md 2.6): what
 // is not built, what it alone has, then the groups of headers, then the body, then the names.
 // Each request has all faults of an operation that are left, and is answered with the first.
+//
+// Capability: The house: A request is read once.
 func TestOrderOfChecks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(o *Options) { o.BodyBytesMax = 10 })

@@ -30,6 +30,8 @@ func shiftedRig(t *testing.T) (*rig, *clock.Shifted) {
 
 // A lease ends by the clock, at writes and at reads, also where commit times are ahead of it (R6), and where they have leapt ahead
 // meanwhile. A blob and a container are alike.
+//
+// Capability: Blobs: Leases.
 func TestR6LeaseEndsByTheClock(t *testing.T) {
 	for name, before := range map[string]time.Duration{"times are right": 0, "times are ahead": time.Hour} {
 		r, at := shiftedRig(t)

@@ -230,6 +230,7 @@ func TestListEndBefore(t *testing.T) {
 }
 
 // A page ends near its bound of bytes and says where the next begins.
+// It holds invariant 8.
 func TestListBlobsBytes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -268,6 +269,7 @@ func TestListContainers(t *testing.T) {
 }
 
 // What a listing cannot answer is refused.
+// It holds invariant 7.
 func TestListRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -218,6 +218,7 @@ func TestPutChunkFails(t *testing.T) {
 // Bytes in flight are bounded before a chunk is read: of many uploads no more chunks are
 // put than fit, one larger than the bound runs all the same, and one whose time ends while
 // it waits changed nothing.
+// It holds invariant 8.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	const body = 2 << 20

@@ -20,6 +20,8 @@ func (r *rig) snap(path string, header ...string) string {
 
 // A snapshot is read, with ranges and conditions that are its, while the blob goes on: inline, in chunks, in blocks with its
 // block list. Its headers are the blob's without a lease. It goes alone, and leaves the others (protocol/blob.md 14).
+//
+// Capability: Blobs: Snapshots.
 func TestSnapshotsOfEachKind(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

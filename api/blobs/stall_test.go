@@ -45,6 +45,9 @@ func (c countingConn) Read(p []byte) (int, error) {
 // While no disk takes anything the bytes read from the sockets stop at the bound of
 // bytes in flight, however many upload; beside it stands what
 // net/http reads ahead with each header. When the disk goes on, all arrive.
+// It holds invariant 8.
+//
+// Capability: Clients: Bounded memory of uploads.
 func TestStalledDiskStopsReading(t *testing.T) {
 	t.Parallel()
 	const (

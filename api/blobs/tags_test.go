@@ -35,6 +35,8 @@ func parsedTags(t testing.TB, doc []byte) map[string]string {
 }
 
 // Numbered cases of tags (protocol/blob.md 9.4): what is written by each way is read by each way.
+//
+// Capability: Blobs: Tags and tiers.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

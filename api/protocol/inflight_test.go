@@ -27,6 +27,7 @@ func request(a geo.Account) *Request {
 
 // Holds that grow in steps, of several accounts, each beyond what all could have at once,
 // all come to their end, and never hold more than the bound and the shares.
+// It holds invariant 8.
 func TestGrowingHoldsEnd(t *testing.T) {
 	const bound, most, step = 64, 16, 1
 	f := NewInFlightOf(bound, most)
@@ -63,6 +64,7 @@ func TestGrowingHoldsEnd(t *testing.T) {
 }
 
 // One account holds half of the bound, and the next one finds memory at once.
+// It holds invariant 8.
 func TestAccountShare(t *testing.T) {
 	f := NewInFlight(64)
 	hostile, honest := f.Of("hostile"), f.Of("honest")
@@ -161,6 +163,7 @@ func (d *dripping) Read(p []byte) (int, error) {
 
 // A sender that drips a byte just before it would be given up is given up all the same,
 // since it brings less than it must; one that is fast enough and pauses is not.
+// It holds invariant 8.
 func TestMinimumRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDripping(29 * time.Second)
@@ -186,6 +189,7 @@ func TestMinimumRate(t *testing.T) {
 // A sender that drips while others wait for its memory is broken off, with 503: the one
 // that waits has the memory long before the minimum rate would end the slow one. A fast
 // sender is not.
+// It holds invariant 8.
 func TestSlowSenderGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewInFlight(8)

@@ -28,6 +28,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = append(d.wri
 
 // Each read of a body has SenderStallMax, never past the request's end, and what
 // net/http reads after the body has no deadline.
+// It holds invariant 8.
 func TestWatchSender(t *testing.T) {
 	d := &deadlines{ResponseWriter: httptest.NewRecorder()}
 	r := httptest.NewRequest(http.MethodPut, "/x", strings.NewReader("body"))
@@ -76,6 +77,7 @@ func (p *pressing) SetReadDeadline(t time.Time) error {
 }
 
 // Each part of a long answer has ReceiverStallMax from when it is written.
+// It holds invariant 8.
 func TestPatientWriter(t *testing.T) {
 	rec := httptest.NewRecorder()
 	d := &deadlines{ResponseWriter: rec}

@@ -124,6 +124,8 @@ func TestRefusalsOfQueues(t *testing.T) {
 }
 
 // Parameters of messages at and behind their bounds, by version (Q24), and what is missing.
+//
+// Capability: Clients: Bad input gets the protocol's error and changes nothing.
 func TestRefusalsOfMessages(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -60,6 +60,8 @@ func TestReceiptsAreUnforgeable(t *testing.T) {
 
 // A receipt that was cut, changed or made up names nothing, whatever it says, and changes nothing: one that is none is refused
 // as such, and one whose check sum is right is that of no message (protocol/queue.md 9.4).
+//
+// Capability: Queues: Hostile clients of queues.
 func TestForgedReceipts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -112,6 +114,8 @@ func TestForgedReceipts(t *testing.T) {
 
 // Of many clients that ask for one message at once one gets it; of as many that then delete it by one receipt, one has done it
 // (Q2).
+//
+// Capability: Queues: Hostile clients of queues.
 func TestQ2OneMessageManyClients(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -148,6 +152,8 @@ func TestQ2OneMessageManyClients(t *testing.T) {
 
 // Gets, updates and deletions of few messages by many clients at once, with each receipt that there ever was: a receipt works
 // only until the next one was given (Q4), and the count is right afterwards (Q6).
+//
+// Capability: Queues: Hostile clients of queues.
 func TestQ4ManyReceiptsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -133,6 +133,8 @@ func (two *twoPlaces) arrivals() (north, south []string) {
 
 // R20: the south was promoted behind a cut link, and the north, which served the account until then, does not know it. From
 // the moment the gateway knows the higher epoch, requests for the primary's name go to the south, and never back.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
 func TestR20GatewayFollowsTheHigherEpoch(t *testing.T) {
 	two := newTwoPlaces(t)
 	require.Equal(t, "north", two.send(http.MethodPut, false), "nothing is known: the first location is asked")
@@ -168,6 +170,8 @@ func TestR20GatewayFollowsTheHigherEpoch(t *testing.T) {
 }
 
 // R20: while the new primary is away, a former one that does not know it serves neither a write nor a read.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
 func TestR20GatewayDoesNotGoBack(t *testing.T) {
 	two := newTwoPlaces(t)
 	require.Equal(t, "north", two.send(http.MethodPut, false))
@@ -187,6 +191,8 @@ func TestR20GatewayDoesNotGoBack(t *testing.T) {
 
 // R20: a request that the former primary answers after the gateway has learned of the promotion does not make the gateway
 // go back.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
 func TestR20GatewayForgetsALateAnswer(t *testing.T) {
 	two := newTwoPlaces(t)
 	two.north.deaf = true

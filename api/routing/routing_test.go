@@ -83,6 +83,8 @@ func TestClientIsNotBelieved(t *testing.T) {
 
 // A front end that says with an answer that it is going to stop gets the next request only where there is no other one; the
 // answer ends its connection, and the word goes no further. Once it answers without that, it is asked first again.
+//
+// Capability: Operation: SIGTERM drains a node and a gateway.
 func TestLeavingFrontEndIsAskedLast(t *testing.T) {
 	var leaving atomic.Bool
 	var asked []string

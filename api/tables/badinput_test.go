@@ -22,6 +22,8 @@ const (
 
 // What stands in the way of a request before its body says anything (1.5, 2.4, 9, 10,
 // A.6, A.33 to A.38, A.46, A.53, A.58, A.75): the protocol's status, code and message.
+//
+// Capability: Clients: Bad input gets the protocol's error and changes nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -238,6 +240,8 @@ func badFilters() map[string]int {
 
 // A body that is not what its headers say (3, 4.6): shorter, longer, of another hash,
 // without a length, too long without one. Nothing is changed by any of them.
+//
+// Capability: Clients: Bad input gets the protocol's error and changes nothing.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -134,6 +134,7 @@ func TestBatch(t *testing.T) {
 
 // Every way in which an operation fails (13.6, A.61 to A.65): one inner answer with its
 // status, code and index, and nothing is changed.
+// It holds invariant 7.
 func TestBatchFailures(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -202,6 +203,7 @@ func TestBatchFailures(t *testing.T) {
 
 // What fails as a whole is answered without a 202 (13.7, A.67, A.70), and nothing is
 // changed.
+// It holds invariant 7.
 func TestBatchRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -64,6 +64,7 @@ func (r *rig) outcome(a received) string {
 // Every limit of the data model (protocol/table.md 4 and 5.2, A.10 to A.23) at the limit and
 // beyond it: beyond it is the protocol's error, the same by Insert, by upsert and in a
 // batch, and nothing is stored.
+// It holds invariant 7.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

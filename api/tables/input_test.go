@@ -18,6 +18,8 @@ import (
 
 // A batch and its parts are checked in the order in which a request is (8.2): path and verb
 // before media types, media types before the length of the body, $top before $filter.
+//
+// Capability: The house: A request is read once.
 func TestPartsAreCheckedAsRequestsAre(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -49,6 +49,8 @@ func TestAtomErrors(t *testing.T) {
 }
 
 // Section 2.4, A.75, A.76.
+//
+// Capability: Clients: Tables of every version since the 2008 preview.
 func TestNegotiate(t *testing.T) {
 	t.Parallel()
 	const now, middle, old = "2019-02-02", "2013-08-15", "2012-02-12"

@@ -163,6 +163,7 @@ func (r *rig) values(options string) (values []string, pages int) {
 
 // Where answers may hold little, pages are short and the rows the same; a row larger than
 // the bound is answered all the same. Nothing stays held.
+// It holds invariant 8.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

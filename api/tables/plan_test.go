@@ -97,6 +97,8 @@ func drawRows(t *rapid.T, g keys.Generation) (*sorted, []tables.Entity) {
 // have the rows that the filter lets through, each once and in order, whatever ends a page: $top,
 // the budget, or the border of a range. Each page advances, and no row outside of the allowed
 // keys is answered or named by a token.
+//
+// Capability: Clients: `$filter` of tables.
 func TestQueryTwin(t *testing.T) {
 	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}
@@ -313,6 +315,8 @@ func (s *split) Read(ctx context.Context, r geo.RangeID, f func(ranges.State) er
 
 // A query of a table over several ranges asks each for its part: a page ends at a border, its
 // token leads into the next range, and none is given where the filter has nothing beyond.
+//
+// Capability: Clients: `$filter` of tables.
 func TestR14PagesEndAtBorders(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -109,6 +109,9 @@ func documentOf(doc *protocol.Document) []byte {
 // Over 100,000 rows in 100 partitions a filter on keys reads what it returns and at most
 // two keys more, whatever it looks like; where it bounds the rows of several partitions,
 // two more in each (protocol/table.md 12).
+//
+// Capability: Clients: `$filter` of tables.
+// Capability: Clients: Bounded work.
 func TestKeyFilterReadsItsRange(t *testing.T) {
 	t.Parallel()
 	g := keys.Generation{Epoch: 1, Created: 5}

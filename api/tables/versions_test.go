@@ -34,6 +34,8 @@ func (r *rig) doAtom(version, method, target, body string, headers ...string) re
 
 // The 2008 preview from end to end: no version, Atom in and out, and the headers of its answers
 // (2.1, 2.3, 3, A.73).
+//
+// Capability: Clients: Tables of every version since the 2008 preview.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -135,6 +137,8 @@ func TestOtherTypesByVersion(t *testing.T) {
 
 // What each version has (2.2, 2.3, 9.7, 9.8, 11.4, A.33, A.70): in versions is the first one that
 // answers with want, the version before it answers with before.
+//
+// Capability: Clients: Tables of every version since the 2008 preview.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -355,6 +359,7 @@ func TestAtomBatchQuery(t *testing.T) {
 }
 
 // Bad Atom gets the errors of JSON, and changes nothing.
+// It holds invariant 7.
 func TestAtomRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -193,6 +193,7 @@ func TestBatchReaderErrors(t *testing.T) {
 
 // A batch of 64 MiB in operations of 64 KiB is read in the memory of one of them: what
 // the reader holds does not grow with the batch.
+// It holds invariant 8.
 func TestBatchReaderMemory(t *testing.T) {
 	const ops, size = 1024, 64 << 10
 	op := opHead + "POST T HTTP/1.1\r\n\r\n" + strings.Repeat("x", size) + "\r\n"

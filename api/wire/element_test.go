@@ -24,6 +24,8 @@ func utf16Of(s string, order binary.AppendByteOrder) []byte {
 
 // A document is the same in UTF-8 with a mark and without, and in UTF-16 of either order; comments, CDATA and
 // references are text of their element.
+//
+// Capability: Queues: Hostile clients of queues.
 func TestParseElement(t *testing.T) {
 	const doc = "<?xml version='1.0' encoding='X'?>\n<!-- c --><a x='1'>\n <b> 1<![CDATA[<&>]]>2&lt;&#xD;&#x1F600;é\r\n</b><n:c xmlns:n='u'/>\n</a>\n"
 	named := func(charset string) string { return strings.Replace(doc, "X", charset, 1) }

@@ -10,6 +10,8 @@ import (
 
 // What an account and its lag show of its geo-replication: the worst status of its services, the least of their Last Sync
 // Times or none, and which failovers would be begun.
+//
+// Capability: Failover: What the public management API shows of an account's geo-replication.
 func TestGeoReplicationOf(t *testing.T) {
 	at := func(s int64) Time { return Time{time.Unix(1_800_000_000+s, 0)} }
 	service := func(name string, s ReplicationStatus, t Time) ServiceLag {

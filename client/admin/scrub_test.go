@@ -8,6 +8,8 @@ import (
 )
 
 // Each form in which a secret may stand in a text is removed, and what is beside it stays.
+//
+// Capability: Operation: `antipodectl support-bundle`.
 func TestScrub(t *testing.T) {
 	key := strings.Repeat("Az0+", 21) + "Aw=="
 	for text, want := range map[string]string{

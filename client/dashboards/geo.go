@@ -9,14 +9,14 @@ func geo() Dashboard {
 			now(),
 			alerting(),
 			{"Last Sync Time", []Panel{
-				lines("Last Sync Time behind now", Seconds, behind("antipode_last_sync_time_seconds"),
+				lines("Last Sync Time behind now", Seconds, behind("antipode_last_sync_timestamp_seconds"),
 					"{{account}} {{service}}, at {{location}}",
 					"What a reader of -secondary may miss at most, at the time of the scrape. No line: the service has no Last Sync Time, "+
 						"or nobody scrapes the location; both are worse than a high one."),
 				steps("Services that are unavailable", Count,
 					`sum by (location, service, reason) (max by (location, account, service, reason) (antipode_replication_unavailable{location=~"$location"}))`+atRest,
 					"{{location}} {{service}} {{reason}}", "By reason; zero when all is well."),
-				lines("Least sync time of the streams, behind now", Seconds, behind("antipode_sync_time_seconds"),
+				lines("Least sync time of the streams, behind now", Seconds, behind("antipode_sync_timestamp_seconds"),
 					"{{account}} {{service}}, at {{location}}", "The same for the catalog too, measured where the copy is."),
 			}},
 			{"What waits, where it is written", []Panel{

@@ -7,7 +7,7 @@ func now() Row {
 		`antipode_requests_total{location=~"$location"}`)
 	atGateways := failedShare("", `antipode_gateway_requests_total{status=~"5.."}`, `antipode_gateway_requests_total`)
 	return Row{"Now", []Panel{
-		number("Furthest behind", Seconds, `max by (location) (`+behind("antipode_last_sync_time_seconds")+`)`+
+		number("Furthest behind", Seconds, `max by (location) (`+behind("antipode_last_sync_timestamp_seconds")+`)`+
 			` or NaN * group by (location) (antipode_replication_unavailable{location=~"$location"})`+
 			` or NaN * `+missing+nothingToCopy+` or on () vector(NaN)`,
 			"{{location}}", 30,

@@ -101,6 +101,8 @@ func request(method, path string) *http.Request {
 }
 
 // A page of another site, whose owner has its name lead here (DNS rebinding), gets nothing, and nothing is asked for it.
+//
+// Capability: Operation in Prometheus: Dashboards.
 func TestHostRefused(t *testing.T) {
 	f := &fixed{Value: model.Matrix{}}
 	h := Handler(f, time.Minute, func() time.Time { return at }, hosts.New("dashboards.example:13000"))
@@ -183,6 +185,8 @@ func TestBadNumbers(t *testing.T) {
 	require.True(t, lost.IsBad(), "of two locations one is not known")
 }
 
+// Capability: Deploy: systemd and a Debian package.
+// Capability: Deploy: Time to stop.
 func TestUnits(t *testing.T) {
 	for _, c := range []struct {
 		unit Unit

@@ -72,8 +72,8 @@ func devCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.data, "data", "./antipode-data", "data folder")
-	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on")
-	flags.IntVar(&f.portBase, "port-base", portBaseDefault, "first port: blob N, queue N+1, table N+2, DNS N+53, admin N+80; locations at N+1000 and N+2000")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "address to listen on; one that is not loopback prints a warning")
+	flags.IntVar(&f.portBase, "port-base", portBaseDefault, "first port: blob N, queue N+1, table N+2, DNS N+53, admin N+80; locations at N+1000 and N+2000; a base that reaches into the ports of outgoing connections prints a warning")
 	flags.StringSliceVar(&f.zones, "zone", []string{string(geo.LocalZone)}, "DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; under other names the account is in the path")
 	flags.StringVar(&f.dnsZone, "dns-zone", devZone, "zone of the name server on port N+53, UDP and TCP; also a DNS zone of accounts, as --zone")
 	flags.StringSliceVar(&f.hosts, "data-host", nil, "further names by which the data ports may be addressed, such as that of a container; requests to other names are refused, but for zones, localhost and addresses")
@@ -257,7 +257,7 @@ Next:
   %[7]s status --watch     how far the secondary is
   %[7]s link cut           cut the link: Last Sync Time stands still
   %[7]s link heal
-  README.md has a tour of five minutes. Ctrl-C stops.
+  docs/quickstart.md has a tour of five minutes. Ctrl-C stops.
 `, dev.North, dev.South, f.data, list[0].connectionString(ctl, first), f.dnsZone, c.NameServer(), ctl, digFor(c.NameServer(), list[0].name, f.dnsZone))
 	return err
 }

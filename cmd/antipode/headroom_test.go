@@ -10,6 +10,8 @@ import (
 
 // Invariant 8: what a heap grows between collections is bounded where gcPercent alone would let it grow without a
 // bound, and never below what Go does by itself.
+//
+// Capability: Two locations: Memory of a node stays flat on a slow link.
 func TestHeadroom(t *testing.T) {
 	for _, c := range []struct {
 		live    uint64
@@ -32,6 +34,8 @@ func TestHeadroom(t *testing.T) {
 }
 
 // The percent is set again after each collection.
+//
+// Capability: Two locations: Memory of a node stays flat on a slow link.
 func TestHeadroomFollowsCollections(t *testing.T) {
 	percents := make(chan int, 1)
 	boundHeadroom(func(percent int) {

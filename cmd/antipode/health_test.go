@@ -26,6 +26,8 @@ func replicas(ranges ...[]admin.Standing) admin.Status {
 }
 
 // A node is in sync when each range has a leader, and each leader that counts a replica of the node counts it in sync.
+//
+// Capability: Deploy: `antipode health`.
 func TestNodeInSync(t *testing.T) {
 	in, out := admin.Standing{Node: "north-1", InSync: true}, admin.Standing{Node: "north-1"}
 	other := admin.Standing{Node: "north-2", InSync: true}
@@ -40,6 +42,8 @@ func TestNodeInSync(t *testing.T) {
 }
 
 // The command exits with an error if nothing answers, if the answer is not 200, and if the node is not in sync.
+//
+// Capability: Deploy: `antipode health`.
 func TestHealth(t *testing.T) {
 	code, inSync := http.StatusOK, true
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,6 +16,8 @@ import (
 
 // `inspect` refuses a folder that a process uses, asks which node is meant, reports on a
 // stopped one, and ends with an error where something is damaged.
+//
+// Capability: Operation: `antipode inspect log`, `state`, `extents`, `lanes`.
 func TestInspect(t *testing.T) {
 	dir := t.TempDir()
 	used, err := openFolder(dir, dataFlag)

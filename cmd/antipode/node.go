@@ -21,7 +21,7 @@ func nodeCommand() *cobra.Command {
 		Short: "Run one node of a location",
 		Long: "Runs the node that a node.yaml describes. SIGTERM or SIGINT has other nodes lead what it leads, drains\n" +
 			"requests within drain.timeout, and stops it; once more stops it at once.\n" +
-			"docs/node.md has every field; `antipode config check` lists the problems of a file.",
+			"docs/configuration.md has every field; `antipode config check` lists the problems of a file.",
 		Example: `  antipode node --config /etc/antipode/node.yaml`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runNode(cmd.OutOrStdout(), f) },

@@ -154,7 +154,8 @@ func (t *tool) accountShow() *cobra.Command {
 		Long: `show prints an account with its endpoints and the connection string that the
 official SDKs and tools take. The string holds the first key: treat it as a secret.`,
 		Example: `  antipodectl account show devstoreaccount1
-  export AZURE_STORAGE_CONNECTION_STRING="$(antipodectl account show devstoreaccount1 -o json | jq -r .connection_string)"`,
+  export AZURE_STORAGE_CONNECTION_STRING="$(antipodectl account show devstoreaccount1 -o json |
+    jq -r .connection_string)"`,
 		Args: exactly("NAME"),
 		RunE: answer(t, func(ctx context.Context, args []string) (shown, error) {
 			a, err := t.client.Account(ctx, geo.Account(args[0]))

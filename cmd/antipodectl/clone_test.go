@@ -16,6 +16,8 @@ import (
 
 // drill --clone opens, shows and drops a clone, and says under which name it is reached and what it has. Flags of the
 // other drill do not go with it.
+//
+// Capability: Failover: Drills of failovers.
 func TestDrillClone(t *testing.T) {
 	var asked []string
 	doc := admin.Clone{

@@ -233,6 +233,8 @@ func (d *drilled) report(line string) (code command.Code, r drill.Report, errOut
 }
 
 // A planned drill goes there and back and loses nothing. One whose plan is blocked, or without --yes, changes nothing.
+//
+// Capability: Failover: Drills of failovers.
 func TestDrillPlanned(t *testing.T) {
 	d := newDrilled(t)
 	code, out, errOut := d.run("--html " + filepath.Join(t.TempDir(), "no.html"))
@@ -258,6 +260,8 @@ func TestDrillPlanned(t *testing.T) {
 // An unplanned drill promotes the secondary, waits until the former primary has followed, and goes back. With --kill, and at
 // antipode dev, the primary's location is stopped first and started again. Each acknowledged write that is gone is in the
 // lost-change report, so the drill went well.
+//
+// Capability: Failover: Drills of failovers.
 func TestDrillUnplanned(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "drill.html")
 	for _, c := range []struct {

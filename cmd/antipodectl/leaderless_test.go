@@ -10,6 +10,8 @@ import (
 )
 
 // The account that is furthest behind is shown where warnings leave no room for accounts, once it is behind by more than some seconds.
+//
+// Capability: Operation: What operators read while something is broken.
 func TestStatusShowsWhatFallsBehind(t *testing.T) {
 	for lag, shown := range map[float64]bool{31.5: true, 0.5: false} {
 		s := manyAccounts(6)
@@ -26,6 +28,8 @@ func TestStatusShowsWhatFallsBehind(t *testing.T) {
 }
 
 // A status has what check finds critical about ranges without a leader, also where its table of ranges leaves them out.
+//
+// Capability: Operation: What operators read while something is broken.
 func TestStatusNamesRangesWithoutALeader(t *testing.T) {
 	for _, of := range [][]int{{2}, {0, 1, 2, 3}} {
 		s := manyAccounts(2)

@@ -303,6 +303,8 @@ func TestR20TwoPrimariesAreShown(t *testing.T) {
 }
 
 // A dead witness is one line of a status, whatever the nodes add, in the words of check.
+//
+// Capability: Operation: What operators read while something is broken.
 func TestStatusHasOneLineForADeadWitness(t *testing.T) {
 	s := manyAccounts(6)
 	deadWitness(&s)

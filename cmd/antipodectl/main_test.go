@@ -243,7 +243,9 @@ func ctl(url string, args ...string) (code command.Code, out, errOut string) {
 }
 
 // TestGolden freezes what every command prints and its exit code: scripts and the
-// README's tour stand on it.
+// the quick start's tour stand on it.
+//
+// Capability: Operation: A node that failed or could not be opened is an alarm.
 func TestGolden(t *testing.T) {
 	srv := port(t)
 	for name, line := range map[string]string{
@@ -382,6 +384,8 @@ func TestGolden(t *testing.T) {
 
 // TestNodeAlarms: the status has a line for each node that does not serve though nobody stopped it, and counts them
 // beside the alarms of streams; so an operator who reads "none" has none.
+//
+// Capability: Operation: A node that failed or could not be opened is an alarm.
 func TestNodeAlarms(t *testing.T) {
 	write := func(streams map[string]uint64, nodes ...admin.Node) string {
 		var b strings.Builder

@@ -94,6 +94,8 @@ func cutOf(parts []part) (names []string) {
 
 // A support bundle has what every process answers, names what it could not have with the error, within its time, is
 // bounded, and holds no secret, whatever a server answers; neither do its summary and its progress.
+//
+// Capability: Operation: `antipodectl support-bundle`.
 func TestSupportBundle(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
 	code, out, errOut := ctl(supportPort(t).URL, "support-bundle", "--file", file, "--node-timeout", "2s", "--output", "json")

@@ -131,6 +131,9 @@ func inOrder(t *testing.T, all map[string]types.ServiceConfig) (groups [][]strin
 // What compose.yaml says runs: the certificates are made by its own services, then every command is started with the
 // configuration that it mounts, in the sequence that depends_on has, until the health checks of the file pass. The
 // commands of docs/deploy/compose.md make the account, and a blob written at the primary is read at -secondary.
+//
+// Capability: Deploy: Docker Compose.
+// Capability: Deploy: `antipode health`.
 func TestComposeRuns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 15 processes")
@@ -270,6 +273,9 @@ func (f *fleet) answersByName(p *types.Project) {
 
 // The rules that every service keeps: no root, a root file system that cannot be written, no capability, limits, a
 // policy of restarts, a health check, and time to drain.
+//
+// Capability: Deploy: Docker Compose.
+// Capability: Deploy: Time to stop.
 func TestComposeIsTight(t *testing.T) {
 	p := composed(t)
 	for name, s := range p.Services {
@@ -309,6 +315,8 @@ func TestComposeIsTight(t *testing.T) {
 }
 
 // What the file mounts exists, and every volume is one that it declares and uses.
+//
+// Capability: Deploy: Docker Compose.
 func TestComposeMountsExist(t *testing.T) {
 	p := composed(t)
 	used := map[string]bool{}
@@ -331,6 +339,8 @@ func TestComposeMountsExist(t *testing.T) {
 
 // The image: Go of the version that the tests run with, the NATS of go.mod, a static binary whose version the linker
 // sets, and a user that is not root.
+//
+// Capability: Deploy: Docker Compose.
 func TestImage(t *testing.T) {
 	text := textOf(t, "Dockerfile")
 	require.Contains(t, text, "\nFROM scratch\n")

@@ -89,6 +89,8 @@ var (
 )
 
 // Every command line of ours in the pages names subcommands and flags that exist, with values that they take.
+//
+// Capability: Deploy: Commands of these pages.
 func TestCommandsExist(t *testing.T) {
 	files, err := filepath.Glob(pages + "*.md")
 	require.NoError(t, err)
@@ -137,6 +139,8 @@ func TestCommandsCheck(t *testing.T) {
 }
 
 // What drains has the time for it: by default, and where a configuration of these folders sets another time.
+//
+// Capability: Deploy: Time to stop.
 func TestDrainFits(t *testing.T) {
 	m := regexp.MustCompile("(?s)- `drain.timeout`: .*?Default: `([0-9a-z]+)`").FindStringSubmatch(textOf(t, root+"/docs/node.md"))
 	require.NotNil(t, m)

@@ -111,6 +111,9 @@ func (m *manifests) pods() (out []pod) {
 
 // Every overlay: what it names exists, what selects selects, every container keeps the rules of the level restricted,
 // has a limit of memory and probes, and time to drain.
+//
+// Capability: Deploy: Kubernetes.
+// Capability: Deploy: Time to stop.
 func TestManifests(t *testing.T) {
 	evaluator, err := checks.NewEvaluator(checks.DefaultChecks(), nil)
 	require.NoError(t, err)

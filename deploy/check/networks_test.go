@@ -25,6 +25,8 @@ func networksShared(a, b types.ServiceConfig) (shared []string) {
 
 // Who watches reaches no NATS server, every process reaches the hosts that its files name, and nothing but the link
 // joins the nodes of one location with those of the other.
+//
+// Capability: Deploy: Docker Compose.
 func TestComposeNetworks(t *testing.T) {
 	p := composed(t)
 	named := 0
@@ -62,6 +64,8 @@ func TestComposeNetworks(t *testing.T) {
 }
 
 // A broken node does not keep the gateway from starting, and neither does the token that a node would have made.
+//
+// Capability: Deploy: Docker Compose.
 func TestComposeGatewayWaitsForNone(t *testing.T) {
 	gateway := composed(t).Services["gateway"]
 	require.Empty(t, gateway.DependsOn)
@@ -71,6 +75,8 @@ func TestComposeGatewayWaitsForNone(t *testing.T) {
 
 // After a clone under umask 077 the page's command lets the users of the containers read what is mounted, and does not
 // open the file with the password.
+//
+// Capability: Deploy: Docker Compose.
 func TestComposeMountsAreReadable(t *testing.T) {
 	clone := t.TempDir()
 	for _, dir := range []string{"compose", "prometheus", "grafana"} {

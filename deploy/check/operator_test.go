@@ -37,6 +37,8 @@ func applied(t *testing.T) map[string][]string {
 
 // For the operator of Prometheus: one monitor in the namespace of each location, and rules and alerts once, all of
 // which are what its types take.
+//
+// Capability: Deploy: Kubernetes.
 func TestForTheOperator(t *testing.T) {
 	m := built(t, "dev")
 	found := applied(t)

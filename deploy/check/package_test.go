@@ -84,6 +84,8 @@ func (s *system) dpkg(args ...string) {
 // The package, as dpkg-deb and dpkg see it: files and their modes, one configuration file that an upgrade does not
 // overwrite, a user without a shell, folders that only root writes. Nothing is enabled. Its removal leaves
 // configuration, a purge leaves certificates and data.
+//
+// Capability: Deploy: systemd and a Debian package.
 func TestPackage(t *testing.T) {
 	deb := debian(t)
 	require.Equal(t, packageVersion, strings.TrimSpace(run(t, "dpkg-deb", "-f", deb, "Version")))
@@ -208,6 +210,9 @@ func verifyUnits(t *testing.T, s *system) {
 
 // The units are closed: systemd finds little exposure, each drains in its time, opens enough files, and a wrong
 // threshold would be noticed.
+//
+// Capability: Deploy: systemd and a Debian package.
+// Capability: Deploy: Time to stop.
 func TestUnits(t *testing.T) {
 	needs(t, "systemd-analyze")
 	for name, file := range units {
@@ -237,6 +242,8 @@ func settingOf(t *testing.T, unit, name string) string {
 
 // What each unit starts is a command that exists, with the configuration file of that kind: the example beside it is
 // good, and keeps its data in the folder that the unit lets it write.
+//
+// Capability: Deploy: systemd and a Debian package.
 func TestUnitsStartTheirExamples(t *testing.T) {
 	for name, file := range units {
 		unit := textOf(t, "systemd/"+file)

@@ -120,6 +120,8 @@ func (m *manifests) contentsOf(t *testing.T, p pod, v core.Volume, secrets strin
 // What the overlay dev starts runs: the commands of docs/deploy/kubernetes.md make the certificates and secrets, every
 // container's command is started with its configuration, until the readiness probes pass; the page's commands make the
 // account, and a blob written in one location is read at -secondary.
+//
+// Capability: Deploy: Kubernetes.
 func TestManifestsRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 16 processes")

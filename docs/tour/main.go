@@ -1,4 +1,4 @@
-// Command tour is the client of the README's tour: it writes and reads one entity
+// Command tour is the client of the tour in docs/quickstart.md: it writes and reads one entity
 // of the table "tour" with the official Go SDK, and asks for the service statistics.
 //
 //	go run ./docs/tour put VALUE
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// short is an error as the README's tour has it: an answer by its code, and without a server what to do.
+// short is an error as the tour in docs/quickstart.md has it: an answer by its code, and without a server what to do.
 func short(err error, endpoint string) error {
 	var answer *azcore.ResponseError
 	switch {

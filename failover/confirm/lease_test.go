@@ -55,6 +55,9 @@ func claimOf(a string, n int, version uint64) witness.Claim {
 
 // R21: with a witness nothing confirms the epochs but its lease, or an operator: neither an exchange nor another node nor
 // the policy. The lease ends four fifths of its life after the question was sent, whatever the process does meanwhile.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21LeaseEnds(t *testing.T) {
 	l := newLeased(t)
 	l.run(time.Second)
@@ -86,6 +89,9 @@ func TestR21LeaseEnds(t *testing.T) {
 
 // R21: an operator's word that is given while the last lease of a silent witness still holds outlives that lease. A lease of the
 // witness takes its place again; while the witness answers the word changes nothing.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21WordBeforeTheLeaseEnds(t *testing.T) {
 	l := newLeased(t)
 	l.run(confirm.LookEvery)
@@ -109,6 +115,9 @@ func TestR21WordBeforeTheLeaseEnds(t *testing.T) {
 
 // R21: a lease is renewed several times within its life, and lives from renewal to renewal; an answer that comes after
 // its lease has ended grants nothing.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21LeaseIsRenewed(t *testing.T) {
 	l := newLeased(t)
 	for range 300 {

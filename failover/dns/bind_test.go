@@ -104,6 +104,8 @@ func moved(t *testing.T, n geo.EpochNumber, l geo.Location, r catalog.Redundancy
 
 // The records of a view are pushed to a real BIND, a move changes them, one that was away gets the newest state, and one
 // that knows an older epoch changes nothing.
+//
+// Capability: Names: The same records at BIND by RFC 2136 with TSIG.
 func TestBIND(t *testing.T) {
 	b := newBind(t)
 	b.start(t)
@@ -155,6 +157,8 @@ func TestBIND(t *testing.T) {
 
 // An update whose prerequisite was read before another one changed the record is refused by BIND, and changes nothing:
 // the pusher reads again and decides by what is there.
+//
+// Capability: Names: The same records at BIND by RFC 2136 with TSIG.
 func TestBINDRefusesLateUpdate(t *testing.T) {
 	b := newBind(t)
 	b.start(t)
@@ -189,6 +193,8 @@ func TestBINDRefusesLateUpdate(t *testing.T) {
 }
 
 // Names that somebody else uses stay as they are; other accounts are pushed.
+//
+// Capability: Names: The same records at BIND by RFC 2136 with TSIG.
 func TestBINDForeignRecords(t *testing.T) {
 	b := newBind(t)
 	b.start(t)
@@ -242,6 +248,8 @@ func TestBINDRefuses(t *testing.T) {
 // The names of an account's clone lead to its secondary, whether that can be read or not, follow a failover, and go with the
 // secondary. One that was removed by hand comes back with the next comparison; what is right is not written again. One that
 // knows an older epoch leaves them.
+//
+// Capability: Names: The same records at BIND by RFC 2136 with TSIG.
 func TestBINDClone(t *testing.T) {
 	b := newBind(t)
 	b.start(t)
@@ -299,6 +307,8 @@ func TestBINDClone(t *testing.T) {
 }
 
 // What somebody else keeps at the name of a clone stays, and the account's own names are pushed all the same.
+//
+// Capability: Names: The same records at BIND by RFC 2136 with TSIG.
 func TestBINDForeignClone(t *testing.T) {
 	b := newBind(t)
 	b.start(t)

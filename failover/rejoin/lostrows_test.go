@@ -105,6 +105,8 @@ func TestR22LostRowsBeginAtTheirPlace(t *testing.T) {
 
 // R22: behind the lost changes come the generations that are sent whole: each from its first row on, or from a row of it, and
 // none that is before. A place outside of them is refused.
+//
+// Capability: Failover: Lost changes of containers and tables are rewound, too (R22).
 func TestR22SweptGenerationsBeginAtTheirPlace(t *testing.T) {
 	t.Parallel()
 	claim := &change.LostClaim{Swept: []change.LostContainer{{Name: "a", Epoch: 1, Created: 5}, {Name: "b", Epoch: 1, Created: 3}}}

@@ -65,6 +65,8 @@ func (r regained) gate() change.Gate { return r.Leader(geo.FirstRange(geo.Table)
 // R22: a range opens its gate with what it needs in its claim, and has closed no generation from then on. More generations
 // than are sent whole are a divergence: the gate stays closed, and the copy has to be made again. A frozen gate is left
 // alone.
+//
+// Capability: Failover: Lost changes of containers and tables are rewound, too (R22).
 func TestR22RegainIsBounded(t *testing.T) {
 	t.Parallel()
 	r := newRegained(t)
@@ -114,6 +116,8 @@ func TestR22RegainIsBounded(t *testing.T) {
 
 // R22: a catalog that has gone on to another epoch says nothing of the generations that a rewind has to delete: a rebuild has
 // deleted its copy of the containers. Nothing is deleted, and the gate stays closed.
+//
+// Capability: Failover: Lost changes of containers and tables are rewound, too (R22).
 func TestR22RegainReadsTheCatalogOfItsEpoch(t *testing.T) {
 	t.Parallel()
 	for number, fails := range map[geo.EpochNumber]error{2: nil, 3: kv.ErrBusy} {

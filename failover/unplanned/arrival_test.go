@@ -14,6 +14,8 @@ import (
 // R20: beside a primary that goes on writing a promotion waits until the copy has everything of before the promotion, in
 // every range and stream that may go on, and for no more. The clocks of the locations may be a second apart. A time that is
 // ahead of the clock shows nothing of when that was; its wall does (R13).
+//
+// Capability: Failover: An unplanned failover of an account (R20).
 func TestR20WhatWasThereHasArrived(t *testing.T) {
 	t.Parallel()
 	begun := geo.TimestampOf(time.Unix(1000, 0))

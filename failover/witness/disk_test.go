@@ -32,6 +32,8 @@ func (p *place) full() (set func(bool)) {
 // R21: a version is one of a process alone. Where the disk took nothing before a crash, or the file was restored from a
 // copy, versions come again; so a location that knows one of an earlier process asks from the beginning, and gets every
 // claim that was answered since.
+//
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21VersionsAreOfOneProcess(t *testing.T) {
 	p := newPlace(t)
 	p.claim("first", 2, "south")
@@ -55,6 +57,8 @@ func TestR21VersionsAreOfOneProcess(t *testing.T) {
 
 // R21: a claim counts as withdrawn once that is durable, however often it is asked for; and one that was listed and is not
 // durable is withdrawn, too.
+//
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21WithdrawalIsDurable(t *testing.T) {
 	p := newPlace(t)
 	full := p.full()

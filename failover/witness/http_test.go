@@ -18,6 +18,8 @@ import (
 
 // R21: a node renews and claims for the location in its certificate, and for no other; one of another place is not
 // answered, nor is a witness of another name believed. What was claimed comes back as a time on the caller's clock.
+//
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21OverTLS(t *testing.T) {
 	p, ca := newPlace(t), identitytest.NewAuthority(t)
 	ring := func(l geo.Location) *identity.Keyring {

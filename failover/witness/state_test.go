@@ -33,6 +33,8 @@ func (c *counted) Failed() { c.failed++ }
 
 // Every call is counted once, by the location of its certificate, with what became of it; so is a disk that takes nothing
 // (table).
+//
+// Capability: Operation in Prometheus: A witness shows its metrics.
 func TestCallsAreCounted(t *testing.T) {
 	p, c, full := newPlace(t), &counted{}, false
 	fs := errorfs.Wrap(p.fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -88,6 +90,8 @@ func TestCallsAreCounted(t *testing.T) {
 }
 
 // The state has each location: its claims, and how long ago it renewed its lease, or how long the process runs without.
+//
+// Capability: Operation in Prometheus: A witness shows its metrics.
 func TestState(t *testing.T) {
 	p := newPlace(t)
 	p.fs = vfs.NewCrashableMem()

@@ -81,6 +81,8 @@ func shake(t *testing.T, client, server *tls.Config) (clientErr, serverErr error
 // Two nodes of one stamp and location meet; any other pair is refused by the end that
 // can check it: another authority, stamp name, location or node, an expired certificate, a
 // node that is no peer, no certificate, an older TLS (table).
+//
+// Capability: Build and run: Mutual TLS between processes; `antipode cert`, `antipode config check`.
 func TestWhoIsLetIn(t *testing.T) {
 	s, other := newStamp(t, "prod"), newStamp(t, "prod")
 	n1, _ := s.open(Identity{Location: "north", Node: 1})

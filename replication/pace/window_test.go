@@ -9,6 +9,8 @@ import (
 
 // The window doubles in a round trip while it is used up and answers come soon, is halved once in a round trip
 // while they come late, and begins low after a failure. It keeps its bounds.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestWindow(t *testing.T) {
 	const least, most = 64 << 10, 1 << 20
 	p := Window{Bytes: 256 << 10, Least: least, Most: most}

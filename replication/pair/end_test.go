@@ -268,6 +268,8 @@ func TestR15RecordsInEmptyParts(t *testing.T) {
 
 // R16: a range that is recovered with loss between two pages is asked again: pages of different incarnations promise
 // nothing together. The heads of the first may have been lost since.
+//
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
 func TestR16RemoteClosedOfOneIncarnation(t *testing.T) {
 	near := newMemEnd()
 	far, _ := remoteOf(t, near)

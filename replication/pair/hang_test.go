@@ -37,6 +37,7 @@ func (h *hungEnd) Records(ctx context.Context, _ geo.Stream, _ geo.Seq, _ int) (
 
 // While the other location hangs, so many calls run and so many wait; the others fail at
 // once, and each of the rest within twice link.CallTimeout.
+// It holds invariant 8.
 func TestHungPulls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := &hungEnd{}

@@ -48,6 +48,7 @@ func (anyChunks) ReadChunk(_ extent.Ref, _ int64, p []byte) (int, error) { retur
 
 // A hung location holds as many chunks in memory as are sent to one that has not answered yet, and every
 // push ends.
+// It holds invariant 8.
 func TestHungPushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := &hungStamp{}

@@ -79,6 +79,8 @@ func (e *narrowStamp) MissingChunks(_ context.Context, refs []extent.Ref) ([]boo
 // Over a line that carries one chunk in four seconds no chunk is given up: eight at once would each take longer
 // than a call may (link.CallTimeout), cross in part, and begin again for ever. What waits for its turn has no
 // deadline. A wide line carries as many at once as there may be.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestTurnsOnANarrowLine(t *testing.T) {
 	for name, c := range map[string]struct{ perSecond, most int }{
 		"narrow": {ChunkBytes / 4, 2},
@@ -142,6 +144,8 @@ func TestR15RefusedChunkNarrowsNothing(t *testing.T) {
 }
 
 // What one kind of payload had of the line while it waited alone, or long ago, does not count once both wait.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestTurnsForgetFormerShares(t *testing.T) {
 	for _, alone := range []kind{small, large} {
 		of := newTurns(clock.System{})
@@ -208,6 +212,8 @@ func TestSmallPayloadGoesBesideLarge(t *testing.T) {
 }
 
 // While both kinds wait each has half of the bytes, whatever the sizes of their chunks.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestTurnsShareTheLine(t *testing.T) {
 	of := newTurns(clock.System{})
 	of.window.Bytes = 1 // One at a time.

@@ -26,6 +26,8 @@ func (w *world) stoppedAt(bad geo.Stream, hash func(record []byte) geo.Hash, too
 
 // A stream that an earlier version stopped for its next record goes on by itself with the first receiver that knows it: all
 // that waited is applied, once (R11).
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11StreamGoesOnAfterTheUpgrade(t *testing.T) {
 	for seed := range uint64(5) {
 		w := newWorld(t, seed)
@@ -40,6 +42,8 @@ func TestR11StreamGoesOnAfterTheUpgrade(t *testing.T) {
 
 // It stays stopped for a record that is another one by now, and where the source stopped it for a reason that this version
 // did not know; and where this version does not know the record either, which is asked for once (R11).
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11UnknownRecordKeepsItsStop(t *testing.T) {
 	for name, hash := range map[string]func([]byte) geo.Hash{
 		"another": func(b []byte) geo.Hash { return change.HashOf(b) + 1 }, "reason": func([]byte) geo.Hash { return 0 },
@@ -64,6 +68,8 @@ func TestR11UnknownRecordKeepsItsStop(t *testing.T) {
 
 // While the node that evaluates is of the earlier version, the stream is stopped again, and let go on less and less often
 // (R11).
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11TriesLessOften(t *testing.T) {
 	w := newWorld(t, 1)
 	bad := testStream(testRange, 2)

@@ -13,6 +13,8 @@ import (
 // R6, while the source's clock is a little more than geo.ClockOffMax ahead of the one here, for good:
 // each record and closed record waits, and is taken as soon as the clock here has reached it. The
 // closed time here goes on all the while and is never ahead by more. It is one episode, one alarm.
+//
+// Capability: Two locations: A wrong clock (R6).
 func TestR6TimesAheadAreTakenLate(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -50,6 +52,8 @@ func TestR6TimesAheadAreTakenLate(t *testing.T) {
 // R6, a closed record and a record of the year 2100 are tried again twice a second, so that
 // they are taken soon after the clock here, which may be the wrong one, was corrected; no answer is
 // pulled in a tight loop meanwhile.
+//
+// Capability: Two locations: A wrong clock (R6).
 func TestR6FarAheadIsTriedAgain(t *testing.T) {
 	w := newWorld(t, 1)
 	w.now = geo.TimestampOf(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC))

@@ -13,6 +13,8 @@ import (
 // R18: a copy fell out of the source's outbox while a stream was behind. Its pull, which finds nothing, has the cursor compared again,
 // and so the receiver learns of it within seconds, of all streams with the next full set. They are stopped here
 // with that reason, which is not sent back as found here; one alarm is raised; and nothing is pulled any more.
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18FellOutIsLearned(t *testing.T) {
 	w := newWorld(t, 1)
 	w.stops = map[geo.Stream]change.Stop{}
@@ -53,6 +55,8 @@ func TestR18FellOutIsLearned(t *testing.T) {
 
 // R18: so it is of a stream that fell out before its first record came, of which there is no cursor here: the one stop, and
 // one that could not be committed.
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18FellOutBeforeTheFirstRecord(t *testing.T) {
 	w := newWorld(t, 1)
 	w.stops = map[geo.Stream]change.Stop{}

@@ -20,6 +20,9 @@ func (a *taker) Apply(b *Batch, _ func(error)) { a.got = append(a.got, b) }
 
 // R16: a full closed record that did not join leaves its source in doubt: those that follow are done with, untaken, until a full one
 // joins. One that waits for the clock here is tried again, and none is in doubt.
+//
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
 func TestR16DoubtedSourceNeedsAFullOne(t *testing.T) {
 	w := newWorld(t, 1)
 	o, applier := w.options(testRange), &taker{}

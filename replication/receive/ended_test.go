@@ -13,6 +13,8 @@ import (
 // A stream of an account that has no secondary here any more has records that are gone at the source. The
 // receiver was behind in it and asked for them; once the range here reports the stream as ended, it
 // asks no more (R7, R10).
+//
+// Capability: Two locations: Changes of a redundancy.
 func TestR10EndedStreamIsNotPulled(t *testing.T) {
 	w := newWorld(t, 1)
 	w.writeTo(testRange, 30)

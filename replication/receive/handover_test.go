@@ -19,6 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // and in order: whatever they fetched and left, whatever the AckAll of another one acknowledged
 // for them, whichever answers are lost, and while a range stands and is left to the pull. In the end every record is applied and covered by a
 // closed record, and neither the outbox nor the bus holds any (R14, R15).
+// It holds invariant 2.
 func TestHandover(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

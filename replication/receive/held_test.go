@@ -36,6 +36,8 @@ func (w *world) frameOf() change.Frame {
 // A record that waits for its payload, for longer than a stream may be below a closed head, is no gap: the source
 // answers that it has not sent it. Then it comes off the bus, up to 2 s later, and is not pulled. Meanwhile the source
 // is asked ever less often. The same again for the next payload of the stream.
+//
+// Capability: Two locations: A record that waits for its payload is no gap.
 func TestR14HeldPayloadIsNoGap(t *testing.T) {
 	for _, late := range []time.Duration{0, 300 * time.Millisecond, 1500 * time.Millisecond} {
 		w := newWorld(t, 1)
@@ -67,6 +69,9 @@ func TestR14HeldPayloadIsNoGap(t *testing.T) {
 }
 
 // One that the bus lost after its payload had arrived is a gap, and is pulled.
+//
+// Capability: Two locations: One range that stands does not stop the others (R15).
+// Capability: Two locations: A record that waits for its payload is no gap.
 func TestR15HeldRecordThatIsLost(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm, w.held = true, map[geo.Stream]geo.Seq{}
@@ -84,6 +89,9 @@ func TestR15HeldRecordThatIsLost(t *testing.T) {
 
 // A record that the bus lost is a gap though the one behind it is held back, and though the stream was
 // held back before.
+//
+// Capability: Two locations: One range that stands does not stop the others (R15).
+// Capability: Two locations: A record that waits for its payload is no gap.
 func TestR15GapBeforeHeldRecord(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm, w.held = true, map[geo.Stream]geo.Seq{}

@@ -33,6 +33,9 @@ func (w *world) fill(accounts int) {
 // range here, read after the answer, is below it as well: a loss goes back with the number, and
 // what the source has stopped is stopped here, with its reason, whatever answers get lost. A cursor that
 // was read too early, and is no longer below, is sent again and stops nothing.
+//
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
 func TestR16LossIsConfirmed(t *testing.T) {
 	for seed := range uint64(20) {
 		w := newWorld(t, seed)
@@ -67,6 +70,9 @@ func TestR16LossIsConfirmed(t *testing.T) {
 
 // R16: what the range here lost when it was recovered shows without a new record of the stream: it voids
 // the closed times, so that a full closed record is pulled, and the cursors are read and sent.
+//
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestR16LossHereShowsAtRest(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm = true
@@ -117,6 +123,8 @@ func TestR16StopIsSent(t *testing.T) {
 // R12: what goes over the link follows what moved, never the number of streams. Of 1,000 accounts
 // with 32 lanes the cursors are read and sent once at the start. At rest nothing is read and nothing
 // is sent until the reconciliation; of four streams that move four are named.
+//
+// Capability: Two locations: What crosses at rest follows what moved (R12).
 func TestR12AcknowledgementsNameWhatMoved(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm = true

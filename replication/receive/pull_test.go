@@ -41,6 +41,8 @@ func (w *world) until(r *Receiver, done func() bool) {
 // All pulls together ask for and hold PullBytesMax at most, whatever the number of streams; what is
 // larger than a share comes alone. Streams take turns: one that has much to pull is served no more often
 // than those that have little. In the end everything is here, and nothing is reserved (invariant 8).
+//
+// Capability: Two locations: What waits in a shipper or receiver is bounded.
 func TestPullBytesMax(t *testing.T) {
 	const large = 400 << 10
 	for seed := range uint64(5) {
@@ -81,6 +83,8 @@ func TestPullBytesMax(t *testing.T) {
 }
 
 // Records that are larger than a share are pulled one at a time: all that is held is one of them (invariant 8).
+//
+// Capability: Two locations: What waits in a shipper or receiver is bounded.
 func TestPullLargeRecords(t *testing.T) {
 	w := newWorld(t, 1)
 	o := w.options(testRange)
@@ -98,6 +102,9 @@ func TestPullLargeRecords(t *testing.T) {
 }
 
 // A range whose source does not answer takes no room from another: the shares are equal (R15).
+//
+// Capability: Two locations: One range that stands does not stop the others (R15).
+// Capability: Two locations: What waits in a shipper or receiver is bounded.
 func TestR15PullsOfAnotherRange(t *testing.T) {
 	w := newWorld(t, 1)
 	r := New(w.options(testRange, otherRange))
@@ -166,6 +173,7 @@ func TestPullPauses(t *testing.T) {
 
 // A record that waits for a gate is not fetched twice: neither one that was pulled, nor one that came off the bus. That
 // holds for each stream, while there is room; what is kept is a copy of the record, and takes no room from other pulls.
+// It holds R22.
 func TestR7WaitingRecordIsKept(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm, w.payload = true, 1<<10

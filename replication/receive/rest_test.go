@@ -11,6 +11,9 @@ import (
 
 // A source at rest that names the closed record which is here is no silent one. One that names a later one, which the bus
 // has lost, is, and so is one of another incarnation.
+// It holds R12.
+//
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestRestIsNoSilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		later  geo.Timestamp

@@ -138,6 +138,8 @@ func TestR15RangeStandsWithLittle(t *testing.T) {
 
 // What waits in memory stays within the shares, exceeded by one message each at most, and an equal
 // part of WindowBytesMax bounds a share: the bound of this queue.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestWindowIsBounded(t *testing.T) {
 	const records = 3
 	w := newWorld(t, 1)
@@ -163,6 +165,8 @@ func TestWindowIsBounded(t *testing.T) {
 
 // A commit of a busy node that takes 1.5 s is no range that stands: nothing is dropped, to be pulled over
 // the link once more, though more waits than the range's share and another range moves.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestR15SlowCommitDoesNotStand(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm, w.payload = true, 4<<10

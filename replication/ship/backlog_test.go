@@ -12,6 +12,8 @@ import (
 // Every frame ends with a closed record, those read from the outbox too (R12): 2,480 records in some 80
 // frames are shipped by a new leader, and after each frame the receiver's sync time is the commit time of
 // the frame's last record, so that Last Sync Time moves on while a backlog drains.
+//
+// Capability: Two locations: A backlog drains with Last Sync Time moving (R12).
 func TestR12BacklogFramesAreClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})
@@ -38,6 +40,7 @@ func TestR12BacklogFramesAreClosed(t *testing.T) {
 // A new leader's frames may be lost although the bus confirmed them, and the receiver, which has what was in
 // them, then never reports its cursors to that leader: the full closed record is repeated, at growing pauses,
 // until there is a cursor for everything (R14, R15).
+// It holds R12.
 func TestR15FullIsRepeated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

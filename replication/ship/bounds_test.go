@@ -285,6 +285,9 @@ func TestSmallPayloadHasRoom(t *testing.T) {
 // 1,000 accounts with 32 lanes each: no frame is above the maximum of the bus, the first has the full closed
 // record or, if it is too large, one that lets the receiver pull it; and at rest the streams cost far less
 // than 100 KB/s (item 12): closed records name what moved, not what is there.
+//
+// Capability: Two locations: A backlog drains with Last Sync Time moving (R12).
+// Capability: Two locations: What crosses at rest follows what moved (R12).
 func TestR12ManyStreams(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})
@@ -350,6 +353,8 @@ func TestR12ManyStreams(t *testing.T) {
 // What the other location pulls of a stream that is held back ends before the record whose payload is on its
 // way: with that record it would fetch the payload over the link once more. Once the payload is there, or its
 // push has failed, all of it may be had.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestR14PullsEndBeforeHeldPayload(t *testing.T) {
 	t.Parallel()
 	for name, pushed := range map[string]error{"arrived": nil, "failed": bus.ErrUnavailable} {

@@ -21,6 +21,8 @@ func holding(a geo.Account, r geo.RangeID, bytes, payload int64) held {
 
 // R18: the copy with the most falls out, payload counted, while all copies together pass the budget, or those of its
 // account that of an account; equal ones in the order of names and ranges. Nothing does at the budget (table).
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18LargestFallsOut(t *testing.T) {
 	t.Parallel()
 	all := []held{holding("b", 2, 50, 50), holding("a", 2, 10, 0), holding("a", 4, 99, 1), holding("c", 3, 0, 70)}
@@ -61,6 +63,8 @@ func (w *world) fellOut(a geo.Account) bool {
 // without payload, no closed record lets a receiver that knows of no stop pass a record that was deleted
 // without being there (property). Writers have no error; what the outbox holds stays near the budget; and
 // what did not fall out arrives.
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18Honest(t *testing.T) {
 	t.Parallel()
 	const budget = 30_000
@@ -120,6 +124,8 @@ func TestR18Honest(t *testing.T) {
 // R18, R12: a stream that the receiver has whole when its copy falls out, or that has no record yet, is behind
 // from its next record on, by every way to a frame: from the queue, from the outbox where the queue overflowed,
 // held back for payload, and with a new leader (table). A receiver that knows of no stop does not pass it.
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18NextRecordIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -26,6 +26,8 @@ func (c endStreams) Evaluate(tx *ranges.Tx) error {
 // them goes, also of a stopped one, which is stopped no more. A cursor that still comes, below what is
 // gone or above it, is answered nothing: it is neither a loss nor a fork. Until the gate of that epoch is
 // there nothing ends (R10, R16).
+//
+// Capability: Two locations: Changes of a redundancy.
 func TestR10EndedStreamsDecideNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "p", "p", "p", "q")
@@ -63,6 +65,10 @@ func TestR10EndedStreamsDecideNothing(t *testing.T) {
 }
 
 // The streams of a former primary have not ended: what the other location has of them is compared as ever (R16).
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
 func TestR16FormerPrimaryCompares(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "p")

@@ -116,6 +116,10 @@ func TestR13ForgottenStreamsAreNotNamed(t *testing.T) {
 }
 
 // R16: a stop that was on its way as its stream ended stops nothing.
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
 func TestR16EndedStreamIsNotStopped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

@@ -14,6 +14,9 @@ import (
 
 // R12, R16: the first closed record of a leader is full, and so is the first of a time after all that its range held as it began,
 // whatever is in it; those behind it are not.
+//
+// Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
 func TestR16FirstOwnTimeIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

@@ -59,6 +59,8 @@ func (h history) check(w *world) {
 // are stored although they failed, or are confirmed and lost; pushes that stand; new leaders; acknowledgements
 // and pulls between. After each frame nothing at or before the receiver's sync time is missing; and at the end
 // everything is there. A closed record that left out a held stream, or was ahead of its frame, fails here.
+//
+// Capability: Two locations: A backlog drains with Last Sync Time moving (R12).
 func TestR12Honest(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(11, 7))

@@ -47,6 +47,8 @@ func (l *line) pass(d time.Duration) {
 // Behind a narrow line the frames under way are what the line carries in about a second: no publish lasts until the
 // bus seems to be silent (5 s), at any width, and the line is never idle while there is a backlog. When it
 // becomes wide again, so does the window, within seconds.
+//
+// Capability: Two locations: A narrow line between the locations.
 func TestPaceFollowsTheLine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

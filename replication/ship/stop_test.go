@@ -170,6 +170,8 @@ func TestR14OlderCursorTakesNothingBack(t *testing.T) {
 // stopped here too, with that reason, and nothing of it is trimmed (R11). So it is for a record of a time
 // up to which the receiver was promised all (R16). A cursor that does not fit is compared first, and other
 // reasons are not for the receiver to find.
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11StopOfTheReceiver(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "p", "p", "q", "t", "u", "w")
@@ -199,6 +201,8 @@ func TestR11StopOfTheReceiver(t *testing.T) {
 
 // R11: a stop for a record that the receiver could not decode ends once its cursor is behind that record. A cursor that was
 // sent before, one of a stream that is still stopped there, and one that does not fit end nothing.
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11StopEndsOnceItIsPassed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "p", "p", "p")

@@ -24,6 +24,8 @@ func sentOf(t *testing.T, sent map[geo.Account]int) func(change.Frame) {
 
 // R22: what the other location cannot take stays in the outbox, payload included, is named in closed records, and is not
 // answered to a pull. Other accounts do not feel it. Once the other location can take it, it comes, each record once.
+//
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
 func TestR22WithheldStaysInTheOutbox(t *testing.T) {
 	t.Parallel()
 	withheld := true
@@ -68,6 +70,8 @@ func TestR22WithheldStaysInTheOutbox(t *testing.T) {
 
 // R22: frames that were built before something is withheld are built again without it, and what is in them of other
 // accounts arrives.
+//
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
 func TestR22RebuildLeavesOutWhatIsWithheld(t *testing.T) {
 	t.Parallel()
 	withheld := false
@@ -90,6 +94,8 @@ func TestR22RebuildLeavesOutWhatIsWithheld(t *testing.T) {
 
 // R22: a stream that is held for its payload, and is withheld meanwhile, pushes no more payload and sends nothing, neither what
 // waits for a push nor what has arrived. Once it may go on, all of it comes.
+//
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
 func TestR22WithheldWhileItsPayloadIsPushed(t *testing.T) {
 	t.Parallel()
 	for _, pushed := range []bool{true, false} {

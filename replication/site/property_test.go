@@ -127,6 +127,7 @@ func (l *location) check(p *process) {
 // begins the next one only after that one has ended; a stopped site begins nothing; and in the end the process
 // that leads receives. The lead moves, a process learns of it late or never, answers come late or not at
 // all, processes die and stop.
+// It holds R14.
 func TestReceiversOfOneLocation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := &location{t: t}

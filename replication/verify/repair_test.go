@@ -95,6 +95,8 @@ func (f *fixer) repair(ctx context.Context) (Repairs, error) {
 // Whatever is planted at the secondary is found and repaired, each row once and nothing else:
 // rows that are missing, extra (deleted ones that came back, too), or different in one bit, payload
 // that is lost or damaged. The next comparison is clean.
+//
+// Capability: Two locations: What differs is repaired from the primary while clients write.
 func TestPlantedDifferencesAreRepaired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld()
@@ -155,6 +157,8 @@ func TestPlantedDifferencesAreRepaired(t *testing.T) {
 
 // Many rows are repaired in calls of a bounded number of rows, and in several rounds where more differ than
 // one comparison lists.
+//
+// Capability: Two locations: What differs is repaired from the primary while clients write.
 func TestRepairOfManyRows(t *testing.T) {
 	w := newWorld()
 	for i := range 3000 {
@@ -174,6 +178,8 @@ func TestRepairOfManyRows(t *testing.T) {
 
 // What a call leaves for later is asked for again at once, what waits for payload after a pause, and what
 // fails, as without a leader, as it was.
+//
+// Capability: Two locations: What differs is repaired from the primary while clients write.
 func TestRepairIsAskedAgain(t *testing.T) {
 	w := newWorld()
 	for i := range 6 {

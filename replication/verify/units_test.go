@@ -14,6 +14,8 @@ import (
 // R16: units are read whole, with the cursors of the same state: rows that are there, a unit without rows, one that
 // is too large for an answer. An answer has the first of those that are asked for, and the others are asked for again.
 // What is no unit of the account is refused.
+//
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16UnitsAreRead(t *testing.T) {
 	w := newWorld()
 	row := func(i int) string { return rowKey("t", "p", fmt.Sprint(i)) }

@@ -134,6 +134,8 @@ func TestR11LaneThatAlwaysMoves(t *testing.T) {
 }
 
 // R16: a stream that is stopped at either end is listed as stopped, at once.
+//
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16StoppedLane(t *testing.T) {
 	w := newWorld()
 	w.far.set(string(keys.Stop(testRange, stream(3))), string(stopValue()))

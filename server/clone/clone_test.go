@@ -212,6 +212,8 @@ func TestOpenRefused(t *testing.T) {
 
 // How long a clone takes to open does not depend on the size of the state: go test ./server/clone -run TestOpenTime -v
 // -args -sizes 20,1024 measures it.
+//
+// Capability: Failover: A drill on a clone.
 func TestOpenTime(t *testing.T) {
 	if *sizes == "" {
 		t.Skip("-sizes gives the sizes to measure")

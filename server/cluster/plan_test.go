@@ -123,6 +123,8 @@ func TestRetired(t *testing.T) {
 
 // A start with another port base is refused while a process of the cluster runs, and leaves its configuration as it is: the
 // start would wait for it at ports on which it never listens. Once none runs the ports may change.
+//
+// Capability: Build and run: A location that is away is named.
 func TestOtherPortsOfARunningCluster(t *testing.T) {
 	o := Options{Dir: t.TempDir(), PortBase: 15000}
 	require.NoError(t, o.prepare(o.plan()))

@@ -8,6 +8,7 @@ import (
 
 // CopySource is a server from which clients may copy blobs: see outbound.Entry.
 type CopySource struct {
+	// Host: a name, *. and a name for all names under it, or an address, perhaps with a port.
 	Host         string `yaml:"host"`
 	AllowPrivate bool   `yaml:"allow_private"`
 }

@@ -14,51 +14,53 @@ import (
 // DNS is the contents of dns.yaml.
 type DNS struct {
 	Listen DNSListen `yaml:"listen"`
-	// Zone is that of accounts' names, ACCOUNT.SERVICE.ZONE: one of the nodes' and gateways' zones.
+	// Zone: the zone of accounts' names, ACCOUNT.SERVICE.ZONE: one of the nodes' and gateways' zones.
 	Zone geo.Zone `yaml:"zone"`
-	// TTL is how long resolvers keep an answer, and so how long after a move clients may come to the former
+	// TTL: how long resolvers keep an answer, and so how long after a move clients may come to the former
 	// location. Default 5s.
 	TTL Duration `yaml:"ttl"`
-	// Contact is the mailbox of the zone, with a dot for the @. Default hostmaster.ZONE.
+	// Contact: the mailbox of the zone, with a dot for the @. Default hostmaster.ZONE.
 	Contact geo.Zone `yaml:"contact"`
-	// Data is the folder of the names that were seen. Two name servers never share one.
+	// Data: the folder of the names that were seen. Two name servers never share one.
 	Data string `yaml:"data"`
-	// Servers are the name servers of the zone, as the parent zone names them. Default ns.ZONE.
+	// Servers: the name servers of the zone, as the parent zone names them. Default ns.ZONE.
 	Servers []DNSHost `yaml:"name_servers"`
-	// Locations are both locations.
+	// Locations: both locations.
 	Locations []DNSLocation `yaml:"locations"`
-	// Push are servers that get the same records by dynamic updates (RFC 2136).
+	// Push: servers that get the same records by dynamic updates (RFC 2136).
 	Push []DNSPush `yaml:"push"`
 }
 
 // DNSListen has the addresses a name server listens on, host:port.
 type DNSListen struct {
-	// DNS is UDP and TCP. Default ":53".
+	// DNS: UDP and TCP. Default: ":53".
 	DNS string `yaml:"dns"`
-	// Metrics is plain HTTP. Default "127.0.0.1:10053".
+	// Metrics: plain HTTP. Default: "127.0.0.1:10053".
 	Metrics string `yaml:"metrics"`
 }
 
 // DNSHost is a name server. Addresses of one in the zone are answered.
 type DNSHost struct {
+	// Name: the name of the server. Required.
 	Name      geo.Zone `yaml:"name"`
 	Addresses []string `yaml:"addresses"`
 }
 
 // DNSLocation is a location as its clients and the name server reach it.
 type DNSLocation struct {
+	// Name: the name of the location. Required.
 	Name geo.Location `yaml:"location"`
-	// Addresses are those of the location's front ends, or of what is in front of them: A and AAAA records.
+	// Addresses: those of the location's front ends, or of what is in front of them: A and AAAA records.
 	Addresses []string `yaml:"addresses"`
-	// Admin are the admin ports of its nodes, host:port. They are asked in this sequence.
+	// Admin: the admin ports of its nodes, host:port. They are asked in this sequence.
 	Admin []string `yaml:"admin"`
 }
 
 // DNSPush is a server that takes updates, and the key that signs them (TSIG, HMAC-SHA-256).
 type DNSPush struct {
-	// Server is host:port.
+	// Server: its address, host:port.
 	Server string `yaml:"server"`
-	// Key is the name of the key, SecretFile the file of its secret in base64.
+	// Key: the name of the key, and the file of its secret in base64.
 	Key        string `yaml:"key"`
 	SecretFile string `yaml:"secret_file"`
 }

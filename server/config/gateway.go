@@ -10,50 +10,52 @@ import (
 // Gateway is the contents of gateway.yaml.
 type Gateway struct {
 	Listen GatewayListen `yaml:"listen"`
-	// Admin.TokenFile has the token that the gateway's admin port asks for, and that the gateway
+	// Admin: its token_file has the token that the gateway's admin port asks for, and that the gateway
 	// presents to the nodes' admin ports. Empty: the port shows no keys and changes nothing.
 	Admin Admin `yaml:"admin"`
-	// Zones are those of the nodes: see Node.
+	// Zones: as in node.yaml. Default: localhost.
 	Zones []geo.Zone `yaml:"zones"`
-	// Hosts are further names by which clients may address the gateway: see Node.
+	// Hosts: as in node.yaml. Default: none.
 	Hosts []string `yaml:"hosts"`
-	// Drain bounds how the gateway stops on SIGTERM.
-	Drain Drain `yaml:"drain"`
-	// TLS has the gateway's certificate: see `antipode cert gateway`. With a certificate,
+	Drain Drain    `yaml:"drain"`
+	// TLS: the gateway's certificate: see `antipode cert gateway`. With a certificate,
 	// requests go to the nodes' listen.hop, which take the client's address from the gateway;
 	// without, to the plain front ends.
 	TLS TLS `yaml:"tls"`
-	// Locations are served by the gateway. They are asked in this order for an account that is
+	// Locations: those that the gateway serves. They are asked in this order for an account that is
 	// not known yet.
 	Locations []GatewayLocation `yaml:"locations"`
 }
 
 // GatewayListen has the addresses a gateway listens on, host:port.
 type GatewayListen struct {
-	// Blob, Queue and Table are for clients. Defaults ":10000", ":10001", ":10002".
+	// Blob: the gateway's listeners. Default: :10000, :10001, :10002.
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Admin is the admin port. Default "127.0.0.1:10080".
+	// Admin: its admin port, for all locations; it queries those of the nodes. Default: 127.0.0.1:10080.
 	Admin string `yaml:"admin"`
 }
 
 // GatewayLocation is one location and its nodes.
 type GatewayLocation struct {
+	// Name: name of the location. Required.
 	Name  geo.Location  `yaml:"location"`
 	Nodes []GatewayNode `yaml:"nodes"`
 }
 
 // GatewayNode is a node as the gateway reaches it, host:port.
 type GatewayNode struct {
+	// ID: number within the stamp. Required.
 	ID geo.NodeID `yaml:"node"`
-	// Hop is its listen.hop, used by a gateway with a certificate.
+	// Hop: the node's listen.hop, host:port. Required with tls.
 	Hop string `yaml:"hop"`
-	// Blob, Queue and Table are its front end, used by a gateway without a certificate.
+	// Blob: the node's front end, host:port. Required without tls.
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Admin is its admin port. If empty, the gateway cannot show or control the node.
+	// Admin: the node's admin port, host:port. Default: none: the node is neither shown nor controlled from here, and
+	// not asked for epochs (docs/admin.md).
 	Admin string `yaml:"admin"`
 }
 

@@ -14,63 +14,85 @@ import (
 
 // Node is the contents of node.yaml.
 type Node struct {
-	// Stamp is the stamp's name as its certificates have it. Default "antipode".
+	// Stamp: name of the stamp, as given to cert ca --name. Default: antipode.
 	Stamp string `yaml:"stamp"`
-	// ID of this node within its stamp, from 1.
+	// ID: number of this node within its stamp, from 1. Required.
 	ID geo.NodeID `yaml:"node"`
-	// Name for people, in logs and metrics. Default LOCATION-ID.
-	Name     string       `yaml:"name"`
+	// Name: for people: logs and metrics. Default: LOCATION-NUMBER.
+	Name string `yaml:"name"`
+	// Location: lower-case letters, digits, hyphens. Required.
 	Location geo.Location `yaml:"location"`
-	// FaultDomain names what fails together, such as a rack; UpgradeDomain what is upgraded
-	// together.
+	// FaultDomain: what fails, and what is upgraded, together with this node. Default: none; a stamp of three or more
+	// warns.
 	FaultDomain   string `yaml:"fault_domain"`
 	UpgradeDomain string `yaml:"upgrade_domain"`
-	// Data is the data folder.
+	// Data: data folder, an absolute path. Required. It is closed to other users at each start, if the process's user
+	// owns it; all that is made in it has mode 0700 or 0600.
 	Data string `yaml:"data"`
-	// ReserveBytes of the disk of Data stay free. With less the node takes no writes, until
-	// 512 MiB more are free. Default 512 MiB.
+	// ReserveBytes: bytes of the disk of data that stay free: with less the node takes no writes and reports it, and
+	// takes them again with 512 MiB more; the stream into the location stops a quarter before. A quarter of it must
+	// hold what is flushed and compacted when nothing more is taken, some 100 MiB. From 1 to 1125899906842624 (1 PiB).
+	// Default, also for 0: 536870912 (512 MiB).
 	ReserveBytes uint64 `yaml:"reserve_bytes"`
-	// CacheBytes bounds what the node keeps in memory of its state, and of changes of it that are not in a table yet.
-	// Default 256 MiB.
+	// CacheBytes: memory for what was read of the state, and for changes of it that are not in a table yet (up to 80
+	// MiB of it): a node grows by as much while it works. From 100663296 (96 MiB) to 1099511627776 (1 TiB). Default,
+	// also for 0: 268435456 (256 MiB).
 	CacheBytes uint64 `yaml:"cache_bytes"`
-	// NameRest is how long the name of a deleted table or container cannot be created
-	// again. Default 40s, as in the public service.
+	// NameRest: how long the name of a deleted table or container cannot be created again (409 TableBeingDeleted,
+	// ContainerBeingDeleted); the real service promises no less than 40 s. Default: 40s.
 	NameRest Duration `yaml:"name_rest"`
-	// Rehydration is how long an archived blob takes to get another tier. Default 1h; 0s means no time.
+	// Rehydration: how long an archived blob takes to get another tier, of either priority. Tiers are labels here, and
+	// nothing moves meanwhile: it is there so that clients meet the wait that the real service has (15 h at most; 1 h
+	// of priority High). The node that leads the blob's range decides: write the same into all. A change is of the
+	// rehydrations that begin after it. Up to 360h; with 0s, as in antipode dev, there is none. Default: 1h.
 	Rehydration Duration `yaml:"rehydration"`
-	// RPOTarget is the age from which a change that is not at the other location is reported as late.
-	// Default 15m.
+	// RPOTarget: the age from which a change that the other location has not acknowledged is reported as late (events
+	// late and arrived, docs/admin.md). Default: 15m.
 	RPOTarget Duration `yaml:"rpo_target"`
-	// OutboxBytes bounds what this node keeps of changes, payload included, that the other location has not
-	// acknowledged, OutboxAccountBytes that of each account, and OutboxAge how old they may be. Past it the
-	// secondary of an account falls out, and has to be rebuilt. Defaults: a quarter of the disk of Data, no
-	// bound, 72h.
-	OutboxBytes        uint64   `yaml:"outbox_bytes"`
-	OutboxAccountBytes uint64   `yaml:"outbox_account_bytes"`
-	OutboxAge          Duration `yaml:"outbox_age"`
-	// Drain bounds how the node stops on SIGTERM.
-	Drain Drain `yaml:"drain"`
-	// BootstrapBytesPerSecond is how much the copy of an account takes per second at most that is begun without a
-	// rate. Default 4 MiB: with it the p99 of writers was at most 1.25 times that without (docs/performance.md).
+	// OutboxBytes: bytes that the node keeps of changes that the other location has not acknowledged, with the payload
+	// that they name. Past it the account with the most falls out: its secondary has to be rebuilt (event fell-out).
+	// Up to 1125899906842624 (1 PiB). Default, also for 0: a quarter of the disk of data.
+	OutboxBytes uint64 `yaml:"outbox_bytes"`
+	// OutboxAccountBytes: the same of each account. Default, also for 0: no bound.
+	OutboxAccountBytes uint64 `yaml:"outbox_account_bytes"`
+	// OutboxAge: the age from which a change falls out, if it has not moved for a tenth of that, an hour at most,
+	// while the node led its range. Default: 72h.
+	OutboxAge Duration `yaml:"outbox_age"`
+	Drain     Drain    `yaml:"drain"`
+	// BootstrapBytesPerSecond: how much the copy of an account (docs/admin.md) takes per second at most that is begun
+	// without a rate. That of the node that leads the catalog counts: write it into all. Up to 1125899906842624, which
+	// bounds nothing. Default, also for 0: 4194304 (4 MiB), with which the writers of a small stamp hardly notice the
+	// copy (docs/performance.md). 1 TB takes three days at it: a stamp with fast disks wants more.
 	BootstrapBytesPerSecond uint64 `yaml:"bootstrap_bytes_per_second"`
-	// MetricsAccounts is how many accounts the metrics show by their names, those that are worst off; all others are
-	// in one series. Default 100; -1 shows none by name.
+	// MetricsAccounts: how many accounts the metrics (docs/metrics.md) show by their names, those that are worst off; all
+	// others are in one series. Up to 10000; -1 shows none by name. Default, also for 0: 100.
 	MetricsAccounts int64      `yaml:"metrics_accounts"`
 	QueueScale      QueueScale `yaml:"queue_scale"`
 	Listen          Listen     `yaml:"listen"`
 	Admin           Admin      `yaml:"admin"`
-	// Zones are the DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE.
-	// All nodes of both locations and all gateways need the same zones. Default localhost.
+	// Zones: DNS zones under which accounts have host names, ACCOUNT.SERVICE.ZONE; under any other name the account
+	// stands in the path. The same at all nodes of both locations and at gateways. Default: localhost.
 	Zones []geo.Zone `yaml:"zones"`
-	// Hosts are further names by which clients may address the front end, without ports. Requests to other names are
-	// refused, but for those of zones, localhost and addresses. Those of a gateway without a certificate belong here, too.
+	// Hosts: further names under which the front end answers, without ports, such as that of a service in a cluster,
+	// or of a proxy in front of it. Requests to other names get 400 InvalidHeaderValue, but for zones, account names
+	// under them, localhost, the hosts of listen and any address: a page of another site has another name (DNS
+	// rebinding). Requests at listen.hop were checked by the front end that sends them; those of a gateway without a
+	// certificate are checked again, so its names belong here, too. Default: none.
 	Hosts []string `yaml:"hosts"`
-	// CopySources are the servers outside of the deployment from which clients may copy blobs. Default none.
+	// CopySources: the servers outside of the deployment from which clients may copy blobs (Copy Blob and the
+	// operations From URL): a list of host and, optionally, allow_private. host is a name, *. and a name for all names
+	// under that, or an address, perhaps with a port; without one it is 80 for http and 443 for https. A name is
+	// connected to where its addresses are public ones, whatever DNS answers; with allow_private: true also where they
+	// are private (RFC 1918, RFC 6598, RFC 4193), as those of a MinIO or Azurite in the same network. Loopback,
+	// link-local addresses and those of this machine are reached only where the address itself is listed. Redirects
+	// are not followed, proxies of the environment not used. A client that names another server gets 403
+	// CannotVerifyCopySource. Accounts of the deployment need no entry: they are read inside of it. Which node answers
+	// a client is not the client's choice: write the same into all. Default: none.
 	CopySources []CopySource `yaml:"copy_sources"`
-	// Peers are the other nodes of the stamp.
-	Peers []Peer `yaml:"peers"`
-	Pair  Pair   `yaml:"pair"`
-	// Witness is at a third place. Default none.
+	// Peers: the other nodes of the stamp: node, address, and optionally name, fault_domain, upgrade_domain. Default:
+	// none: a stamp of one node.
+	Peers   []Peer         `yaml:"peers"`
+	Pair    Pair           `yaml:"pair"`
 	Witness WitnessAddress `yaml:"witness"`
 	Notices Notices        `yaml:"notices"`
 	TLS     TLS            `yaml:"tls"`
@@ -80,16 +102,16 @@ type Node struct {
 // Listen has the addresses that this node listens on, host:port. An empty host means every
 // address of the machine.
 type Listen struct {
-	// Node is for peers, over TLS. Default ":10100".
+	// Node: address for the stamp's other nodes, over TLS. Default: :10100.
 	Node string `yaml:"node"`
-	// Blob, Queue and Table are the front end. Defaults ":10000", ":10001", ":10002".
+	// Blob: front end. Default: :10000, :10001, :10002.
 	Blob  string `yaml:"blob"`
 	Queue string `yaml:"queue"`
 	Table string `yaml:"table"`
-	// Hop is the front end for requests that other nodes and gateways forward to this node,
-	// over TLS. Default ":10110".
+	// Hop: front end for requests that other nodes, the other location and gateways forward, over TLS; only these may
+	// state the client's address. Default: :10110.
 	Hop string `yaml:"hop"`
-	// Admin is the admin port. Default "127.0.0.1:10080".
+	// Admin: admin port. Default: 127.0.0.1:10080.
 	Admin string `yaml:"admin"`
 }
 
@@ -113,24 +135,25 @@ func (a Services) Of(s geo.Service) string {
 
 // Admin configures who may use an admin port.
 type Admin struct {
-	// Hosts are names and addresses by which the port may be addressed, besides the host of
-	// listen.admin, the address that a connection comes to, and those of this machine.
+	// Hosts: further names and addresses under which the admin port answers; others are refused. Default: none.
 	Hosts []string `yaml:"hosts"`
-	// TokenFile has the token for keys and changes. A node makes the file if it is missing;
-	// its default is admin-token in the data folder. A gateway has no default.
+	// TokenFile: file with the token for keys and changes, an absolute path; created if it is missing; the same at all
+	// nodes that a gateway controls. Default: admin-token in data.
 	TokenFile string `yaml:"token_file"`
 }
 
 // Peer is another node of the stamp.
 type Peer struct {
+	// ID: its number within the stamp. Required.
 	ID geo.NodeID `yaml:"node"`
-	// Name for people. Default LOCATION-ID.
+	// Name: for people. Default: LOCATION-NUMBER.
 	Name string `yaml:"name"`
-	// Address is its listen.node as this node reaches it, host:port.
+	// Address: its listen.node as this node reaches it, host:port.
 	Address string `yaml:"address"`
-	// Hop is its listen.hop as this node reaches it, host:port, for requests to ranges that the
-	// peer leads. Default: the host of Address with the port of this node's listen.hop.
-	Hop           string `yaml:"hop"`
+	// Hop: that node's listen.hop, host:port, for requests that it leads. Default: host of address, port of listen.hop
+	// here.
+	Hop string `yaml:"hop"`
+	// FaultDomain: as those of the node. Default: none.
 	FaultDomain   string `yaml:"fault_domain"`
 	UpgradeDomain string `yaml:"upgrade_domain"`
 }
@@ -138,33 +161,32 @@ type Peer struct {
 // Pair is the location that this one is paired with. It is required: accounts without a secondary
 // (LRS) are not served yet.
 type Pair struct {
+	// Location: the other location. Required: a stamp without a pair, and so an account with one location (LRS), is
+	// not supported yet.
 	Location geo.Location `yaml:"location"`
-	// Hops are the listen.hop of its nodes, host:port, for requests that it serves. It sees the
-	// addresses of their clients.
-	Hops []string `yaml:"hops"`
-	// Endpoints are its front end, used if Hops is empty. The location then sees the address of
-	// this node in place of the client's.
+	// Hops: the listen.hop of its nodes, tried in this order. Required, or pair.endpoints.
+	Hops      []string  `yaml:"hops"`
 	Endpoints Endpoints `yaml:"endpoints"`
-	// Nodes are the listen.node of its nodes, host:port, for payload and pulls.
+	// Nodes: its node addresses, for payload and pulls. Required.
 	Nodes []string `yaml:"nodes"`
-	// NATS is the bus there, to which this location publishes: the nats.client of its nodes,
-	// host:port, reached over TLS with this node's certificate, or the URLs of an outside
-	// NATS cluster, nats:// or tls://.
+	// NATS: where the stream to it is published: the nats.client of its nodes, or nats:// or tls:// servers of the
+	// cluster it uses. Required.
 	NATS []string `yaml:"nats"`
-	// Credentials is a NATS credentials file for an outside cluster. May be empty.
+	// Credentials: a credentials file for such a cluster. Default: none.
 	Credentials string `yaml:"nats_credentials"`
-	// Away is what a node that has started does with writes of accounts that have a copy while Location does not
-	// answer. Default Refuse.
+	// Away: what a node that has started does with writes of accounts that have a copy while the other location does
+	// not answer: refuse them, or accept them: see A location that starts alone (docs/admin.md). Default: refuse.
 	Away Away `yaml:"away"`
 }
 
 // Drain is how a node or a gateway stops on SIGTERM: it has others lead what it leads, and lets the requests under way end.
 type Drain struct {
-	// Timeout bounds all of it: past it the process stops, and says what was left. Default 15s. A short one breaks
-	// requests off.
+	// Timeout: how long the node takes, on SIGTERM, to have other nodes lead what it leads and to let the requests
+	// under way end (docs/admin.md). Past it the node stops, and says what was left. A supervisor should wait a minute
+	// longer than this. Up to 1h. Default: 15s.
 	Timeout Duration `yaml:"timeout"`
-	// Notice is how long it goes on to take requests while its readiness is false, for load balancers that look at it
-	// that often. Default 1s.
+	// Notice: how long it goes on to take requests meanwhile, with a readiness that is false: as long as a load
+	// balancer takes to look. Below drain.timeout. Default: 1s.
 	Notice Duration `yaml:"notice"`
 }
 
@@ -174,31 +196,35 @@ func (d Drain) withDefaults() Drain {
 
 // QueueScale is when a queue gets another subqueue: see queues.ScaleOptions.
 type QueueScale struct {
-	// Max is how many subqueues a queue gets at most. Default 64. With 1 each keeps the one that it begins with.
+	// Max: how many subqueues a queue gets at most (docs/admin.md). Up to 256; with 1 each queue keeps the one that it
+	// begins with, and its messages their order. Default, also for 0: 64.
 	Max uint64 `yaml:"max"`
-	// UpRate is from how many commands per second on one subqueue a queue gets another one. Below a quarter of it on each, one
-	// of them drains. Default 1000.
+	// UpRate: from how many commands per second on one subqueue, over 10 s, a queue gets another one. Below a quarter
+	// of it on each of them, one drains. Up to 1000000. Default, also for 0: 1000.
 	UpRate uint64 `yaml:"up_rate"`
-	// WithinRange: a queue may have several subqueues in one range. Default false, since they make it no faster.
+	// WithinRange: true for several subqueues of a queue in one range, which make it no faster; without it those drain
+	// to one. Default: false.
 	WithinRange bool `yaml:"within_range"`
 }
 
 // Notices configures the receiver of events of failovers.
 type Notices struct {
-	// URL is where each event of a failover is posted to. Default none.
+	// URL: where each event of a failover is posted to (docs/admin.md). The node that made the step posts it: write it
+	// into all. Default: none.
 	URL string `yaml:"url"`
-	// KeyFile has the key that signs the bodies. Blanks at its ends do not count. Default none: they are not signed.
+	// KeyFile: a file with the key that signs the bodies, an absolute path; blanks at its ends do not count. Default:
+	// none, and they are not signed.
 	KeyFile string `yaml:"key_file"`
-	// Timeout bounds an attempt. Default 10s.
+	// Timeout: how long an attempt may take. Default: 10s.
 	Timeout Duration `yaml:"timeout"`
 }
 
 // WitnessAddress is where the witness of both locations is: see Witness.
 type WitnessAddress struct {
-	// Location is its place, as its certificate has it.
+	// Location: the third place with the witness, and its listen as this node reaches it: see witness.yaml. Default:
+	// none.
 	Location geo.Location `yaml:"location"`
-	// Address is its listen as this node reaches it, host:port.
-	Address string `yaml:"address"`
+	Address  string       `yaml:"address"`
 }
 
 // Away is a policy for the time in which the paired location does not answer (R21).
@@ -221,6 +247,8 @@ func (p Pair) OutsideNATS() bool {
 // Endpoints are URLs without a path, http or https: of a load balancer, or of the nodes, which
 // are tried in this order.
 type Endpoints struct {
+	// Blob: instead of pair.hops: URLs of its front end, if another proxy stands in front of the nodes. It sees this
+	// node instead of the client. Default: none.
 	Blob  []string `yaml:"blob"`
 	Queue []string `yaml:"queue"`
 	Table []string `yaml:"table"`
@@ -228,46 +256,10 @@ type Endpoints struct {
 
 // TLS names the PEM files of the connections between nodes: see `antipode cert`.
 type TLS struct {
+	// CA: the PEM files of `antipode cert`: the authorities, the certificate and its key, absolute paths. Required.
 	CA   string `yaml:"ca"`
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
-}
-
-// NATSMode is where the incoming stream is stored.
-type NATSMode string
-
-// The modes.
-const (
-	// Embedded: a server in this process and no other.
-	Embedded NATSMode = "embedded"
-	// Cluster: a server in this process, joined with those of the stamp's other nodes.
-	Cluster NATSMode = "cluster"
-	// Outside: a NATS cluster that is operated separately.
-	Outside NATSMode = "outside"
-)
-
-// NATS is the bus that stores the incoming stream. In package natsbus, Client is
-// ServerOptions.Listen, Listen and Routes are fields of ServerOptions.Cluster, URLs and
-// Credentials are fields of ConnOptions. The server's name is Node.Name, the cluster's is
-// Node.Location. Options.Replicas is 3 in mode cluster with at least three nodes, and
-// NATS.Replicas in mode outside.
-type NATS struct {
-	// Mode. Default Embedded for a stamp of one node, else Cluster.
-	Mode NATSMode `yaml:"mode"`
-	// Client is for the other location's publishers, over TLS, host:port. Not with mode outside.
-	// Default ":10222".
-	Client string `yaml:"client"`
-	// Listen is for the cluster's routes, host:port. Mode cluster only. Default ":10200".
-	Listen string `yaml:"listen"`
-	// Routes are the nats.listen of the other nodes. Mode cluster only.
-	Routes []string `yaml:"routes"`
-	// URLs of the outside cluster, nats:// or tls://. Mode outside only.
-	URLs []string `yaml:"urls"`
-	// Credentials is a NATS credentials file. Mode outside only. May be empty.
-	Credentials string `yaml:"credentials"`
-	// Replicas is how many servers of the outside cluster store the stream: 1, 3 or 5. Mode
-	// outside only. Default 3 with at least three URLs, else 1.
-	Replicas uint64 `yaml:"replicas"`
 }
 
 // Duration is a span of time in Go's form, such as 40s or 1m30s.

@@ -12,19 +12,21 @@ import (
 
 // Witness is the contents of witness.yaml.
 type Witness struct {
-	// Stamp is the name of the deployment as its certificates have it. Default "antipode".
+	// Stamp: as in node.yaml. Default: antipode.
 	Stamp string `yaml:"stamp"`
-	// Location is the name of the third place, as in the certificate of the witness: `antipode cert node --location`.
+	// Location: the third place, as in the certificate of the witness: antipode cert node --location. Required.
 	Location geo.Location `yaml:"location"`
-	// Locations are those that it keeps leases for.
+	// Locations: the two locations that it keeps leases for. Required.
 	Locations []geo.Location `yaml:"locations"`
-	// Data is the folder of the claims.
+	// Data: the folder of the claims, an absolute path. Required. A witness does not start with claims that it cannot
+	// read.
 	Data string `yaml:"data"`
-	// Listen is where nodes reach it, host:port, over TLS. Default ":10300".
+	// Listen: address for the nodes, over TLS. Default: :10300.
 	Listen string `yaml:"listen"`
-	// Metrics is where it shows its metrics, host:port, plain HTTP. Default "127.0.0.1:10301".
+	// Metrics: address of /metrics and /healthz, plain HTTP: docs/metrics.md. Default: 127.0.0.1:10301. It shows
+	// numbers alone, to everybody who reaches it.
 	Metrics string `yaml:"metrics"`
-	// Lease is how long a lease lives. Default 10s.
+	// Lease: how long a lease lives, 2 s to 5 min. Default: 10s. A node holds one for four fifths of that.
 	Lease Duration `yaml:"lease"`
 	TLS   TLS      `yaml:"tls"`
 }

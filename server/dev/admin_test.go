@@ -80,6 +80,8 @@ func TestAdminPortHasNoSuchNode(t *testing.T) {
 // A node that could not be opened, since its folder is of a later version or a file of it is damaged, is out of service:
 // the status and the metrics have it, with what to do, until it is opened or stopped; also if that kept a whole location
 // from starting.
+//
+// Capability: Operation: A node that failed or could not be opened is an alarm.
 func TestNodesOutOfService(t *testing.T) {
 	t.Parallel()
 	c := startWith(t, ClusterOptions{})

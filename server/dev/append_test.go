@@ -34,6 +34,8 @@ func appendTo(ctx context.Context, c *appendblob.Client, body []byte, position *
 
 // An official client appends, from several at once, through a planned failover: -secondary shows what was appended, takes no
 // append, and at the end each block is there once and in the order of its client. A sealed blob takes no more at either primary.
+//
+// Capability: Blobs: Append blobs.
 func TestAppendBlobsWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)
@@ -171,6 +173,9 @@ func requireOrder(t *testing.T, whole []byte, clients, each int) {
 }
 
 // R20: an unplanned failover keeps a beginning of what was appended, and the new primary appends behind it.
+//
+// Capability: Blobs: Append blobs.
+// Capability: Failover: An unplanned failover of an account (R20).
 func TestR20AppendedIsPromoted(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)

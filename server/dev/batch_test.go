@@ -62,6 +62,8 @@ func listed(t *testing.T, table *aztables.Client, filter string, top int32) (row
 // The official client's transactions: all kinds of actions, 100 of them, conditions, and
 // failures that change nothing; what it commits is listed at both locations by filters,
 // in pages.
+//
+// Capability: Clients: Official SDKs against both locations.
 func TestSDKTransactions(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -130,6 +132,8 @@ func TestSDKTransactions(t *testing.T) {
 // A transaction is one change (invariant 2): readers that loop at both locations while
 // 200 of them flip two rows of a partition never see a mixed pair, nor an older pair
 // after a newer one.
+//
+// Capability: The primary location: A transaction is never half visible.
 func TestTransactionsAreAtomic(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -202,6 +206,8 @@ func readPair(ctx context.Context, p Ports, suffix string) (values []int) {
 // A transaction near its 4 MiB and an entity near its 1 MiB reach the other location
 // whole; a batch with a query is answered there, one that writes is refused, also when
 // another location forwards it.
+//
+// Capability: Clients: Bounded work.
 func TestBatchAcrossLocations(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -50,6 +50,8 @@ func codeOf(t *testing.T, err error) string {
 
 // An official client deletes 256 blobs of two containers at once, under leases and conditions too, and gets the outcome of each;
 // deletions arrive at -secondary, which takes no batch. So it goes on after a planned failover.
+//
+// Capability: Blobs: Batches.
 func TestBlobBatchesWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startBlobTest(t)

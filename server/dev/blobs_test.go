@@ -140,6 +140,8 @@ func blobCondition(m blob.ModifiedAccessConditions) *azblob.UploadBufferOptions 
 // An official client stores blobs inline and in chunks at the primary and reads the
 // same bytes, ranges and ETag there and at -secondary; conditions hold; overwrites and
 // deletions arrive; and nothing is written through -secondary.
+//
+// Capability: Clients: Official SDKs against both locations.
 func TestBlobsWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startBlobTest(t)
@@ -242,6 +244,7 @@ func (b *blobTest) testSecondaryRefusesWrites(t *testing.T) {
 
 // Every chunk that an acknowledged blob names is durable on all three nodes of the
 // primary, and, once the blob is readable at the secondary, on all three there.
+// It holds invariant 1.
 func TestBlobChunksOnEveryNode(t *testing.T) {
 	t.Parallel()
 	b := startBlobTest(t)

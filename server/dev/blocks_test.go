@@ -34,6 +34,8 @@ import (
 // An official client uploads in blocks, resumes, edits, describes and lists at the
 // primary, and reads the same bytes, ETags, block lists and listings there and at
 // -secondary.
+//
+// Capability: Clients: Official SDKs against both locations.
 func TestBlocksWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startBlobTest(t)
@@ -235,6 +237,8 @@ func (b *blobTest) testLists(t *testing.T) {
 
 // A list of 50,000 blocks is committed in one change and reaches the other location:
 // the same bytes, ETag and block list there.
+//
+// Capability: Clients: Bounded work.
 func TestLongBlockList(t *testing.T) {
 	t.Parallel()
 	b := startBlobTest(t)

@@ -20,6 +20,8 @@ import (
 // `why` names; another account waits and arrives once the link is healed. The copy that fell out stays readable as it
 // was, also after a restart of its primary; its statistics are unavailable with an empty time, and operators see the
 // last one.
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18OutboxBudget(t *testing.T) {
 	t.Parallel()
 	const budget = 200_000

@@ -65,6 +65,9 @@ func (s countedSource) Records(st geo.Stream, from geo.Seq, bytesMax int, done f
 // A stream deleted under load loses, repeats and reorders nothing, raises its alarm, and causes
 // only records that were not acknowledged to be sent again: the backlog and those in flight
 // (R15).
+// It holds invariant 2.
+//
+// Capability: Two locations: JetStream loses nothing for us.
 func TestStreamDeletedUnderLoad(t *testing.T) {
 	t.Parallel()
 	var sent sentRecords
@@ -146,6 +149,9 @@ func deleteStream(t *testing.T, l *location.Location, source geo.Location) {
 
 // The folder of the bus is wiped while its location is stopped: the records in it are pulled, and
 // the next message raises the alarm (R15).
+//
+// Capability: Two locations: JetStream loses nothing for us.
+// Capability: Two locations: Which stream a location received last is in its catalog (R15).
 func TestBusWipedWhileStopped(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -148,6 +148,8 @@ func filled(t *testing.T) *Cluster {
 
 // The policies of package client in all modes, against running locations, a cut link and either location stopped
 // (protocol/service.md 13): what a mode allows to be read is read, and nothing else; the signatures are right at both endpoints.
+//
+// Capability: Clients: Location modes and retries for the Azure SDK for Go.
 func TestClientModes(t *testing.T) {
 	t.Parallel()
 	c := filled(t)
@@ -286,6 +288,8 @@ func (b *busyClients) requireNoErrors() {
 // with a single try: a location that has taken the account serves what it had forwarded before (R19). And once the
 // account has moved each request there succeeds within one more round trip: it is forwarded. Without a link between the
 // locations it is not, and reads end at the secondary.
+//
+// Capability: Clients: Location modes and retries for the Azure SDK for Go.
 func TestClientsAcrossAMove(t *testing.T) {
 	t.Parallel()
 	c := filled(t)
@@ -326,6 +330,8 @@ func TestClientsAcrossAMove(t *testing.T) {
 
 // The primary is stopped under clients, the secondary is promoted, and the former primary returns: reads in the modes with two
 // endpoints go on without an error throughout, and writes once the account is promoted, at the same address.
+//
+// Capability: Clients: Location modes and retries for the Azure SDK for Go.
 func TestClientsAcrossAPromotion(t *testing.T) {
 	t.Parallel()
 	c := filled(t)

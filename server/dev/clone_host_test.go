@@ -35,6 +35,8 @@ func (p parted) Send(from, to geo.NodeID, batch []node.Envelope) {
 
 // A clone is not made of what a node has that lags: it waits until that has everything that was acknowledged, and refuses
 // where it gets none of it in time.
+//
+// Capability: Failover: A drill on a clone.
 func TestCloneOfANodeThatLags(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
@@ -100,6 +102,8 @@ func (f filling) GetDiskUsage(string) (vfs.DiskUsage, error) {
 }
 
 // An open clone ends by itself when the disk of its node is nearly full (R9), and its files with it.
+//
+// Capability: Failover: A drill on a clone.
 func TestR9CloneEndsOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	var left atomic.Uint64

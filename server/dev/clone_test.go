@@ -48,6 +48,8 @@ func cloneFiles(t *testing.T, dir string) (out []string) {
 // A clone has everything that was committed at or before the Last Sync Time that it states, takes writes, and shows the
 // account nothing of them, nor the account's to it. Meanwhile the account's Last Sync Time moves on. Dropped, it is
 // gone with its files, and another one can be opened.
+//
+// Capability: Failover: A drill on a clone.
 func TestCloneIsApart(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -90,6 +90,8 @@ func copies(ctx context.Context, t *testing.T, c *azblob.Client, prefix, from st
 
 // An official client copies blobs in each way from the primary, by its key and by signatures, and from -secondary; every copy is
 // read at both locations, also after a planned failover, and when the source is gone.
+//
+// Capability: Blobs: Copies.
 func TestCopiesWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)
@@ -174,6 +176,9 @@ func TestCopiesWithSDK(t *testing.T) {
 
 // R20: an unplanned failover keeps the copies that arrived, with what they share with sources that are gone, and the new primary
 // copies them on.
+//
+// Capability: Blobs: Copies.
+// Capability: Failover: An unplanned failover of an account (R20).
 func TestR20CopiesArePromoted(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)

@@ -43,6 +43,8 @@ func corsRows() []corsRow {
 // Pages read the answers of all three services by the account's rules, under the primary and the secondary name, at the
 // ports of both locations and through the gateway: what exists, what does not, and what is refused (protocol/blob.md 20).
 // No name of a header between front ends reaches them.
+//
+// Capability: Clients: Service properties and CORS.
 func TestCORSAtEveryPort(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -15,6 +15,9 @@ import (
 // R20, without a witness: both locations run, the link between them is cut, and the south is promoted. The north does not know
 // it, and takes what comes to it. Clients of the gateway, which reaches both, are served by the south as soon as the gateway
 // has learned of the epoch: nothing that it acknowledged from then on is lost, and no client gets a denial.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
+// Capability: Failover: An unplanned failover of an account (R20).
 func TestR20GatewayFollowsAPromotion(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -30,6 +30,9 @@ func accountEvents(c *Cluster, l geo.Location, account geo.Account, s geo.Servic
 
 // R16: a stopped stream shows in the event log of the secondary, once for the service and with the
 // reason.
+//
+// Capability: Two locations: An account's service that becomes unavailable, and one that is live again, is an event
+// with its reason.
 func TestR16UnavailableServiceIsAnEvent(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -46,6 +49,9 @@ func TestR16UnavailableServiceIsAnEvent(t *testing.T) {
 // R6: while a receiver holds back what is ahead of the clock here, the services of the account are
 // unavailable with reason clock, which is an event; another shows that they are live again. Here the
 // source was started with a clock that is ahead, while it could not ask for that of the other location.
+//
+// Capability: Two locations: An account's service that becomes unavailable, and one that is live again, is an event
+// with its reason.
 func TestR6AheadOfTheClockIsUnavailable(t *testing.T) {
 	t.Parallel()
 	behind := map[geo.Location]*atomic.Int64{North: {}, South: {}}

@@ -149,6 +149,9 @@ const cutFor = time.Second
 
 // With the link cut the secondary keeps the old value and Last Sync Time stands still;
 // healed, both move on. The backlog grows meanwhile and drains.
+// It holds invariant 3.
+//
+// Capability: Two locations: Shipping, the cut link, the stopped primary.
 func TestLinkCutHoldsLastSyncTime(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -193,6 +196,9 @@ func drained(t *testing.T, c *Cluster) {
 
 // With the north location stopped, everything at or below Last Sync Time is read in
 // the south, the gateway says 503 for the primary, and a restart serves again.
+// It holds invariant 3.
+//
+// Capability: Two locations: Shipping, the cut link, the stopped primary.
 func TestPrimaryLocationStopped(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -228,6 +234,10 @@ func TestPrimaryLocationStopped(t *testing.T) {
 
 // At rest Last Sync Time moves, and lags by less than half a second, for one who looks. While nobody does, nothing is
 // committed (DESIGN, "At rest").
+// It holds R12.
+//
+// Capability: Two locations: Last Sync Time is true.
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestLastSyncTimeMovesAtRest(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -257,6 +267,9 @@ func TestLastSyncTimeMovesAtRest(t *testing.T) {
 // A request for what another location holds arrives there byte for byte: `;`, %2F,
 // `//`, quotes and `+` in the target, MERGE as a verb, and Expect: 100-continue
 // (DESIGN 2.1). The signature covers the target, so a changed byte would be 403.
+// It holds invariant 7.
+//
+// Capability: Two locations: Shipping, the cut link, the stopped primary.
 func TestForwardedByteForByte(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

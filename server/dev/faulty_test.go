@@ -238,6 +238,8 @@ func (l *faultyBus) hold() (release func()) {
 // R15: damage to the store while its server is stopped, or to the stream while it runs, loses,
 // repeats and reorders nothing. Records flow again at once, and an alarm names the damage; which
 // one depends on where the flipped bit is.
+//
+// Capability: Two locations: JetStream loses nothing for us.
 func TestFaultyStream(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -307,6 +309,8 @@ func (l *faultyBus) damage(files ...string) {
 
 // R15: the servers of three are killed one after the other, then two at once. Records flow
 // without one server, and again when two are back. Nothing is lost; each raises its alarm.
+//
+// Capability: Two locations: JetStream loses nothing for us.
 func TestStreamServersKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -47,6 +47,7 @@ func (p forger) Publish(subject string, data []byte, done func(error)) error {
 // A stream whose two ends differ stops, the alarm is counted at both locations, and
 // Last Sync Time is unavailable for the account's service, and for no other; also after
 // a restart of all nodes, and an operator sees both ends of the stream (R16).
+// It holds invariant 4.
 func TestForkedStreamIsUnavailable(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

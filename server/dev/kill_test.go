@@ -88,6 +88,8 @@ func startChild(t *testing.T, dir string, base int) *exec.Cmd {
 
 // Three replicas in fact (invariant 1): after 1,000 acknowledged writes
 // and kill -9, each of the three folders, opened alone and read-only, holds every one.
+//
+// Capability: The primary location: Three replicas.
 func TestKilledProcessLeavesThreeReplicas(t *testing.T) {
 	t.Parallel()
 	dir, base := t.TempDir(), freeBase(t)
@@ -205,6 +207,8 @@ func (h folderData) generation(t *testing.T) keys.Generation {
 
 // After a kill the process restarts by itself to the same state (invariant 6): every
 // acknowledged value is read at the primary and then at `-secondary`.
+//
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestRestartAfterKill(t *testing.T) {
 	t.Parallel()
 	dir, base := t.TempDir(), freeBase(t)
@@ -239,6 +243,8 @@ func TestRestartAfterKill(t *testing.T) {
 // (invariants 2 and 6): readers loop at both locations while 1,000 batches flip two rows,
 // with kill -9 and a restart in the middle. They never see a mixed pair, nor an older
 // one after a newer, and what was acknowledged before the kill is there after it.
+//
+// Capability: The primary location: A transaction is never half visible.
 func TestKilledBetweenTransactions(t *testing.T) {
 	t.Parallel()
 	dir, base := t.TempDir(), freeBase(t)

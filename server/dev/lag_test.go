@@ -10,6 +10,8 @@ import (
 
 // The lag of a lane counts what the primary has and the secondary does not, while the link is cut; when
 // the primary has stopped it is what the secondary got notice of, and says so.
+//
+// Capability: Two locations: How far the secondary is, by service, lane and partition.
 func TestLagOfCutLink(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

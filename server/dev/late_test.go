@@ -17,6 +17,9 @@ import (
 
 // A change that does not reach the secondary within the RPO target is an event at the primary, though the link
 // is cut, and another one when it has arrived; services without such a change have none.
+//
+// Capability: Two locations: A change that is not at the secondary within the RPO target is an event, and its arrival
+// another.
 func TestLateAndArrivedChanges(t *testing.T) {
 	t.Parallel()
 	var suspended atomic.Int64 // Both locations are on one machine, so that nothing waits for a clock.

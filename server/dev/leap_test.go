@@ -16,6 +16,8 @@ import (
 
 // R6: all clocks of the primary leap ahead by twenty years. It takes no write and says so, reads go on, and once they are right
 // writes do. The secondary has everything, with its Last Sync Time: nothing was stamped in the future.
+//
+// Capability: Two locations: All clocks of a location leap, by seconds to decades (R6).
 func TestR6SiteThatLeaps(t *testing.T) {
 	t.Parallel()
 	const by = 20 * 365 * 24 * time.Hour

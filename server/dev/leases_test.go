@@ -33,6 +33,8 @@ func underLease(id string) *azblob.UploadBufferOptions {
 
 // An official client holds leases of a blob and of a container through a planned failover: -secondary shows them and takes no
 // action, writes need the id at either primary, and nobody else gets one. Of fifty clients one gets the lease.
+//
+// Capability: Blobs: Leases.
 func TestLeasesWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)
@@ -121,6 +123,8 @@ func TestLeasesWithSDK(t *testing.T) {
 }
 
 // R20: an unplanned failover keeps the leases that had arrived, and no other: the blob whose lease was lost takes writes.
+//
+// Capability: Blobs: Leases.
 func TestR20LeasesArePromoted(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)

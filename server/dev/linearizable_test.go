@@ -21,6 +21,8 @@ import (
 // Entities and blobs are linearizable at the primary while the node that leads their
 // range is stopped again and again, requests under way: reads and failed conditions
 // included (R1, R5).
+//
+// Capability: The primary location: Linearizable.
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	const clients = 8
@@ -61,6 +63,8 @@ func TestLinearizable(t *testing.T) {
 // Entity group transactions and queries of their partition are linearizable at the primary while the node that leads
 // the table range is stopped again and again, failed transactions with the step that failed included; -secondary shows
 // each partition as it was at one moment, and never goes back (R1, R5, R14).
+//
+// Capability: The primary location: Histories of transactions.
 func TestTransactionsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	const clients, followers = 6, 2

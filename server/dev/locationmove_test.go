@@ -50,6 +50,8 @@ func counted(f wire.LocationFailover) int {
 // A planned failover of a whole location and back (R19), while ten of its accounts are written: all accounts move, the
 // progress counts every account once, no acknowledged write is lost, and the accounts that another location had are where they
 // were. The log has what it took; -accounts=10000 is the size that is aimed at.
+//
+// Capability: Failover: A failover of a whole location.
 func TestR19WholeLocation(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

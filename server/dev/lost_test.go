@@ -28,6 +28,9 @@ func lostAt(t *testing.T, c *Cluster, l geo.Location, account geo.Account) (clai
 // The former primary keeps each change that it had acknowledged and the present one does not have, and no other, before
 // it is rewound: of the account only the rows that these changed are sent to it again (R22). What they held is in its
 // lost-and-found.
+//
+// Capability: Failover: A former primary is rewound (R22).
+// Capability: Failover: The lost-change report (R22).
 func TestR22LostChangesAreKept(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -112,6 +115,8 @@ func TestR22LostChangesAreKept(t *testing.T) {
 
 // A former primary has deleted a table, which the present one still has, and goes on writing to: it takes its rows again, under
 // the same generation (R8, R22). That the generation takes no changes there was lost with the deletion.
+//
+// Capability: Failover: The lost-change report (R22).
 func TestR22LostDeletionOfATable(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -109,6 +109,9 @@ func (k *containers) read(name, blob string) string {
 // A former primary whose lost changes have created, changed, deleted and created again containers and tables is rewound
 // without a copy, while the present primary changes the same ones (R22): also one of which it has deleted all rows. The
 // report lists these changes as all others.
+//
+// Capability: Failover: Lost changes of containers and tables are rewound, too (R22).
+// Capability: Failover: The lost-change report (R22).
 func TestR22LostContainersAreRewound(t *testing.T) {
 	t.Parallel()
 	c := startAdjusted(t, func(o *location.Options) { o.SweepEvery = 20 * time.Millisecond })

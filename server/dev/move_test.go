@@ -50,6 +50,8 @@ func requireAt(t *testing.T, c *Cluster, account geo.Account, primary geo.Locati
 // A planned failover and back, three times, while clients write (R19): no acknowledged write is lost, the secondary is
 // readable throughout and follows the new primary, Last Sync Time goes on, no stream of a former epoch is left, and both
 // copies are equal.
+//
+// Capability: Failover: A planned failover of an account (R19).
 func TestR19PlannedMoves(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -172,6 +174,9 @@ func formerStreams(c *Cluster, account geo.Account) (n int) {
 // A move that cannot be drained, since the link is cut, is not begun. One that has begun ends by itself in time, or when an
 // operator ends it: writes go on at the present primary, in its epoch, and nothing is lost (R19). With the link back a second
 // one succeeds.
+//
+// Capability: Two locations: A planned failover stops no healthy primary over a silent link (R19).
+// Capability: Failover: A planned failover of an account (R19).
 func TestR19MoveEndsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -220,6 +225,8 @@ func TestR19MoveEndsWithoutEffect(t *testing.T) {
 
 // An offer whose answer is lost keeps the account from being served under its primary's name, and ends when the other
 // location has refused it, or has taken the account: never both (R19).
+//
+// Capability: Failover: A planned failover of an account (R19).
 func TestR19OfferIsAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -14,6 +14,8 @@ import (
 
 // The name server of a cluster answers with the account's location once its creation has ended, over UDP and TCP, while
 // one location is stopped, and after a restart before either runs.
+//
+// Capability: Names: A name server of accounts.
 func TestNameServer(t *testing.T) {
 	t.Parallel()
 	o := ClusterOptions{
@@ -50,6 +52,9 @@ func TestNameServer(t *testing.T) {
 }
 
 // Names follow a planned failover, and the one back: each answer has the epoch of the last one or a higher one (R19).
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
+// Capability: Names: A name server of accounts.
 func TestNameServerFollowsAFailover(t *testing.T) {
 	t.Parallel()
 	c := startWith(t, ClusterOptions{DNSZone: "antipode.test"})

@@ -15,6 +15,8 @@ import (
 )
 
 // A receiver gets the steps of a failover of a cluster from both locations, signed.
+//
+// Capability: Failover: Notices of failovers.
 func TestNoticesOfAFailover(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -22,6 +22,7 @@ import (
 
 // A leader proposes no change whose payload it does not hold itself (R3): it may have
 // been away when the payload came.
+// It holds invariant 1.
 func TestLeaderWithoutPayloadRefuses(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -221,6 +221,8 @@ func requireQueueWritesRefused(t *testing.T, c *Cluster, account geo.Account) {
 // Through a planned failover and back with queues: -secondary reads what the primary does and refuses the rest, gets included
 // (protocol/queue.md 11), receipts of the former primary stay valid, a message that is hidden stays hidden, and both copies
 // are equal (27, R19).
+//
+// Capability: Queues: Queues at both locations.
 func TestR19QueuesMove(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -278,6 +280,8 @@ func deleteMessage(t *testing.T, c *rest.Client, queue string, m rest.Message, s
 
 // An LRS account with queues becomes RA-GRS while its messages are put, got and deleted: its copy is equal, service
 // properties and policies included, and goes on to follow (R17).
+//
+// Capability: Queues: Queues at both locations.
 func TestR17BootstrapOfQueues(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -332,6 +336,8 @@ func takeAllDistinct(t *testing.T, c *rest.Client, queue string) []rest.Message 
 // The former primary put, got and deleted messages that the present one never had: its report lists these changes, they are in
 // no answer any more, and the rewound copy is equal. What had arrived is not lost, a message that was deleted without a link
 // may be got again (R20, R22; protocol/queue.md 27).
+//
+// Capability: Queues: Queues at both locations.
 func TestR22LostChangesOfQueues(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -16,6 +16,8 @@ import (
 
 // A location scales a queue that is busy, deletes messages that have expired and those of a queue that was cleared, and
 // counts all of that; the secondary gets the same rows. Nobody but it and the clients of the queue does anything.
+//
+// Capability: Queues: Collection and scaling.
 func TestQ13LocationKeepsQueues(t *testing.T) {
 	t.Parallel()
 	c := startAdjusted(t, func(o *location.Options) {

@@ -25,6 +25,8 @@ var lossAccepted = wire.RecoverRange{AcceptLoss: true}
 // survivor goes on without it; the other location, which has it, says so: its copy is
 // forked and its statistics are unavailable. While two nodes are there nothing is
 // recovered. All ranges of the location come back, with three replicas.
+//
+// Capability: Storage on a node: A range without a quorum is re-formed from its best survivor.
 func TestRecoverRange(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -79,6 +79,8 @@ func streamsOf(c *Cluster, account geo.Account) (n int) {
 
 // The changes of an LRS account have no numbers and are in no outbox: both locations know the account, and
 // no stream of it exists (R10). Its `-secondary` is refused, through either location; the link may be cut.
+//
+// Capability: Two locations: LRS, GRS and RA-GRS accounts.
 func TestR10LRSAccount(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -118,6 +120,9 @@ func TestR10LRSAccount(t *testing.T) {
 
 // A GRS account is copied as an RA-GRS one is, and operators see its Last Sync Time; clients cannot read its
 // secondary (R13).
+//
+// Capability: Two locations: Changes of a redundancy.
+// Capability: Two locations: LRS, GRS and RA-GRS accounts.
 func TestR13GRSAccount(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -179,6 +184,8 @@ func requireReached(t *testing.T, u wire.AccountUpdated) (reached bool) {
 
 // GRS and RA-GRS follow each other while writes go on: `-secondary` is refused and read at once where both
 // locations have the change by the answer, and the copy goes on all the while (R10, R13).
+//
+// Capability: Two locations: Changes of a redundancy.
 func TestR13GRSAndRAGRS(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -275,6 +282,8 @@ func left(t *testing.T, c *Cluster, account geo.Account) (n int) {
 // between: writes go on at once, another operation is refused by name, and when the link is back its streams
 // end at both ends, its copy is deleted, and nothing forks. Nothing acknowledged is lost, and other
 // accounts are as before (R10, R13, R19).
+//
+// Capability: Two locations: Changes of a redundancy.
 func TestR19ToLRS(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

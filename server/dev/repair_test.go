@@ -30,6 +30,8 @@ import (
 // records, extra rows, deletes that came back, truncated payload. While clients write, verify finds all of
 // them and nothing else, and --repair repairs each; the next verify is clean. What is damaged at
 // the primary, too, is left as it is, and named.
+//
+// Capability: Two locations: What differs is repaired from the primary while clients write.
 func TestPlantedDifferencesAreRepaired(t *testing.T) {
 	t.Parallel()
 	d := &damages{each: 200}

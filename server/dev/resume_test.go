@@ -29,6 +29,8 @@ func oneStream(t *testing.T) (c *Cluster, st geo.Stream, at geo.Head) {
 
 // R11: a stream that stopped at both ends for a record of a later version goes on by itself, with all that waited, once the
 // receiving location was started with a program that knows it, as after its upgrade.
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11StreamGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	c, st, at := oneStream(t)
@@ -64,6 +66,8 @@ func TestR11StreamGoesOnByItself(t *testing.T) {
 
 // R11: a stream that stopped at both ends for a record of a later version goes on, with all that waited, when
 // an operator ends the stops; one that is forked does not.
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11ResumedStreamGoesOn(t *testing.T) {
 	t.Parallel()
 	c, st, _ := oneStream(t)

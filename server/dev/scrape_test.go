@@ -17,6 +17,9 @@ import (
 
 // The scrape shows what happened: two replicas in sync while a node is stopped, backlog and age
 // that grow while the link is cut and that add up, and as many requests as the client sent.
+//
+// Capability: Operation: The scrape shows what happened.
+// Capability: Operation: The in-sync set by node and since when, the event log.
 func TestScrapeShowsTheState(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

@@ -360,6 +360,8 @@ func (s *secondaryCases) requireApart() {
 // The cases of protocol/blob.md at -secondary. What is read there is what the primary answers, header by header, by the key and
 // by each kind of signature; every other operation of the table is refused there and changes nothing; a signature opens what it
 // is for. All of it holds after a planned failover, of leases, copies, snapshots, tags and tiers as well.
+//
+// Capability: Blobs: Blobs at `-secondary`.
 func TestBlobCasesAtSecondary(t *testing.T) {
 	t.Parallel()
 	read := map[string]bool{}

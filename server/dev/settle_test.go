@@ -145,6 +145,8 @@ func TestR16ForkIsResolvedForThePrimary(t *testing.T) {
 }
 
 // R16: a settlement that has begun goes on after all processes were stopped at once, with nobody's help.
+//
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestR16SettlementGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	c := forked(t)

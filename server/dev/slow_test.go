@@ -18,6 +18,9 @@ import (
 
 // A sender that stops in the middle of a body is answered when its request's time is
 // over, through the gateway as well, and changed nothing; the connection is closed.
+// It holds invariant 8.
+//
+// Capability: Clients: Bounded memory of uploads.
 func TestStalledSenders(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

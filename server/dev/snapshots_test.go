@@ -60,6 +60,8 @@ func (*blobTest) named(t *testing.T, c *azblob.Client) (out []string) {
 
 // An official client makes snapshots of blobs inline, in chunks and in blocks, reads them at both locations while the blobs
 // are overwritten, lists and deletes them, through a planned failover. A signature for one reaches no other.
+//
+// Capability: Blobs: Snapshots.
 func TestSnapshotsWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)
@@ -141,6 +143,8 @@ func TestSnapshotsWithSDK(t *testing.T) {
 }
 
 // R20: an unplanned failover keeps the snapshots that had arrived, whole, and no other.
+//
+// Capability: Blobs: Snapshots.
 func TestR20SnapshotsArePromoted(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)

@@ -12,6 +12,8 @@ import (
 
 // R19: the bus into the secondary takes nothing, while its catalog answers. A dry run names that; a planned failover
 // closes no gate and ends with a reason that does, so no write ever waits. Once the bus is back the account moves.
+//
+// Capability: Two locations: Nor over a stream that stands while the other location answers (R19).
 func TestR19MoveOverAStandingStream(t *testing.T) {
 	t.Parallel()
 	site := newBusServers(t, 1)

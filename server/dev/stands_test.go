@@ -42,6 +42,8 @@ func (c *rangeCut) Send(from, to geo.NodeID, batch []node.Envelope) {
 // R15: while one range of the secondary has no quorum, and more is written to it than a receiver holds, what is
 // written to the others arrives and their Last Sync Time passes it. Then the range catches up, with all that was
 // written.
+//
+// Capability: Two locations: One range that stands does not stop the others (R15).
 func TestR15OneRangeWithoutQuorum(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -53,6 +53,8 @@ func requireTags(t *testing.T, c *container.Client, name string, want map[string
 
 // An official client writes and reads tags in every way, at both locations and through a planned failover, and writes under a
 // condition on them.
+//
+// Capability: Blobs: Tags and tiers.
 func TestTagsWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startFinalized(t)
@@ -100,6 +102,8 @@ const rehydrates = 10 * time.Second
 
 // An official client moves a blob through its tiers at both locations. An archived blob is archived at -secondary too, and a
 // rehydration is over there, and at the next primary, at the time that was promised.
+//
+// Capability: Blobs: Tags and tiers.
 func TestTiersWithSDK(t *testing.T) {
 	t.Parallel()
 	b := startBlobTestWith(t, func(o *location.Options) { o.Rehydration = rehydrates })

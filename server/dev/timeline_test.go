@@ -223,6 +223,10 @@ func (tl *timeline) reads(p keys.Partition, want string) {
 // The worked timeline of protocol/service.md 4, step by step, on a controlled wall clock,
 // the replication of each transaction driven by hand (R13, invariant 3). The data
 // range has no time-driven closed records; the catalog's go on.
+// It holds invariant 2.
+// It holds invariant 2.
+//
+// Capability: Two locations: Last Sync Time is true.
 func TestLastSyncTimeTimeline(t *testing.T) {
 	t.Parallel()
 	tl := startTimeline(t)

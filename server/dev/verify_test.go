@@ -76,6 +76,9 @@ func blobClient(t *testing.T, c *Cluster, account string) *azblob.Client {
 
 // Two locations under traffic: nothing is reported. Then rows of the secondary are damaged, on every
 // replica: each difference is found and named, and nothing else is.
+//
+// Capability: Two locations: Both copies of an account are compared while clients write, at one record of each
+// stream.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -215,6 +218,9 @@ func damageNode(t *testing.T, dir string) (dropped extent.Ref) {
 
 // Who may compare what: an account with one copy is refused, and so is one that nobody knows; a port of
 // the secondary's location has the primary's compare.
+//
+// Capability: Two locations: Both copies of an account are compared while clients write, at one record of each
+// stream.
 func TestVerifyIsRefused(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)

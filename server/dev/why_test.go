@@ -73,6 +73,8 @@ func waitFor(ok func() bool) bool {
 }
 
 // All is well, then a link that is cut is named as such, and after it heals all is well.
+//
+// Capability: Two locations: What holds Last Sync Time back.
 func TestWhyLinkCut(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -86,6 +88,8 @@ func TestWhyLinkCut(t *testing.T) {
 }
 
 // A primary that does not answer is named too, by the secondary alone.
+//
+// Capability: Two locations: What holds Last Sync Time back.
 func TestWhyPrimaryStopped(t *testing.T) {
 	t.Parallel()
 	c := startFaulty(t)
@@ -108,6 +112,8 @@ func (p deaf) Publish(subject string, data []byte, done func(error)) error {
 }
 
 // Frames that the bus does not confirm are the link's fault, as the primary sees it.
+//
+// Capability: Two locations: What holds Last Sync Time back.
 func TestWhyBusDoesNotConfirm(t *testing.T) {
 	t.Parallel()
 	var on atomic.Bool

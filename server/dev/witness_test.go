@@ -193,6 +193,9 @@ func TestR21PromotionFencesALivePrimary(t *testing.T) {
 
 // R20, R21: the north runs, the link is cut, and the south was promoted: clients of the gateway, which reaches both, are served
 // at the south, although the north had served them until then.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that knows that it has lost the account
+// (R21).
 func TestR21GatewayFollowsAPromotion(t *testing.T) {
 	t.Parallel()
 	a, _, _ := startWitnessed(t)

@@ -70,6 +70,8 @@ func follow(t *testing.T, stamps ...*stamp) *Follower {
 var first, second = geo.Epoch{Number: 1, Location: "north"}, geo.Epoch{Number: 2, Location: "south"}
 
 // The higher epoch of both locations counts, also if the other one, or both, say less later or are away.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
 func TestFollowsTheHigherEpoch(t *testing.T) {
 	north, south := &stamp{location: "north", epoch: first}, &stamp{location: "south", epoch: first}
 	f := follow(t, north, south)
@@ -94,6 +96,8 @@ func TestFollowsTheHigherEpoch(t *testing.T) {
 
 // A new follower has asked both locations before it answers: the second one knows better than the first. One that is away
 // holds up nothing.
+//
+// Capability: Two locations: Clients of a gateway leave a former primary that does not know it (R20).
 func TestAsksBothFirst(t *testing.T) {
 	north, south := &stamp{location: "north", epoch: first}, &stamp{location: "south", epoch: second, hangs: make(chan struct{})}
 	f := follow(t, north, south)

@@ -15,6 +15,8 @@ import (
 
 // R4, R17: a copy of which a range was recovered with a loss, to before it was whole, has no Last Sync Time before all has
 // arrived again that it was made of. One of which no range was keeps its time, and so does one that a failover has made.
+//
+// Capability: Proofs: A copy of which a recovery with loss left a part (R4, R17).
 func TestR4CopyIsRegained(t *testing.T) {
 	copied := &catalog.Account{Name: "acct", Copied: 100}
 	lost, kept := []cursor.Progress{{}, {Recovered: true}}, []cursor.Progress{{}, {}}

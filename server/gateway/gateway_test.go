@@ -344,6 +344,8 @@ func TestR20GatewayAsksForEpochs(t *testing.T) {
 
 // A gateway that is going to stop is not ready and ends the connection of each client with its answer; then it takes no new
 // connection.
+//
+// Capability: Operation: SIGTERM drains a node and a gateway.
 func TestLeavingGatewayDrains(t *testing.T) {
 	north := newNode(t, "north")
 	north.serve(nil)

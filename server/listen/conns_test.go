@@ -100,6 +100,7 @@ func (b *bounded) await(n int, last client) {
 // Above its bound a listener closes the connection that has waited longest for a request,
 // whether it never sent one or was answered. A connection with a running request is not closed.
 // If all have one, a new connection gets a 503.
+// It holds invariant 8.
 func TestConnectionsAreBounded(t *testing.T) {
 	b := newBounded(t, 3)
 	work := func() client {

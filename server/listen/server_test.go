@@ -52,6 +52,8 @@ func TestServerDrains(t *testing.T) {
 
 // Drain takes no new connection, waits for the requests under way until its context ends, and reports those that are left,
 // which Close then ends at once.
+//
+// Capability: Operation: SIGTERM drains a node and a gateway.
 func TestDrainReportsWhatIsLeft(t *testing.T) {
 	entered, left := make(chan struct{}), make(chan struct{})
 	f, err := Open([]Listener{{Addr: "127.0.0.1:0", Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,9 @@ import (
 
 // An episode of a service is reported once where it begins, once where its reason changes and once where
 // it ends, however many samples it lasts. What a single sample shows is not reported.
+//
+// Capability: Two locations: An account's service that becomes unavailable, and one that is live again, is an event
+// with its reason.
 func TestEpisodesAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	e := newEpisodes(ServiceUnavailable, ServiceLive)
@@ -39,6 +42,9 @@ func TestEpisodesAreReportedOnce(t *testing.T) {
 
 // A new account, which has no Last Sync Time for a moment, is not reported; one that is unavailable
 // from its first sample on is. A service that is no longer sampled is forgotten.
+//
+// Capability: Two locations: An account's service that becomes unavailable, and one that is live again, is an event
+// with its reason.
 func TestEpisodesOfNewServices(t *testing.T) {
 	t.Parallel()
 	e := newEpisodes(ServiceUnavailable, ServiceLive)
@@ -51,6 +57,9 @@ func TestEpisodesOfNewServices(t *testing.T) {
 }
 
 // One cause that reaches every account does not push everything else out of the event log.
+//
+// Capability: Two locations: An account's service that becomes unavailable, and one that is live again, is an event
+// with its reason.
 func TestEpisodesAreBounded(t *testing.T) {
 	t.Parallel()
 	e := newEpisodes(ServiceUnavailable, ServiceLive)

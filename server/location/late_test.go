@@ -16,6 +16,8 @@ import (
 
 // What becomes of writes follows from the account's policy and the age of its oldest change: no policy holds a write
 // before half of the target, and only refuse stops one, past the target.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	const target = 100 * time.Second
@@ -51,6 +53,8 @@ func TestHold(t *testing.T) {
 
 // The changes of an account whose copy has not begun are in no outbox, and wait since the bootstrap has begun: as long as
 // the secondary does not answer, such an account is late like any other.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestLateBeforeTheCopy(t *testing.T) {
 	t.Parallel()
 	outbox := map[geo.Account]geo.Timestamp{"acct": 7}
@@ -73,6 +77,8 @@ func TestLateBeforeTheCopy(t *testing.T) {
 }
 
 // A location that starts again has looked at no outbox: what it knew before holds no write.
+//
+// Capability: Two locations: An account may slow or refuse its writes while changes are late.
 func TestLateAfterARestart(t *testing.T) {
 	t.Parallel()
 	l := New(Options{Name: "north", Other: "south", Nodes: []geo.NodeID{1}, Local: []geo.NodeID{1}, Clock: clock.System{}})

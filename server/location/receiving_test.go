@@ -17,6 +17,9 @@ import (
 // The receiver runs while this process leads the catalog: it starts within site.LookEvery of the election,
 // ends within that of the loss of the lead, starts again with the next term, with what the location knows
 // then, and is waited for when the location stops.
+//
+// Capability: Two locations: Which stream a location received last is in its catalog (R15).
+// Capability: Two locations: Who receives is stepped code.
 func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,6 +72,8 @@ func TestReceiverFollowsTheCatalogsLeader(t *testing.T) {
 }
 
 // A receiver does not begin while the location cannot say which stream it knows: it asks again.
+//
+// Capability: Two locations: Which stream a location received last is in its catalog (R15).
 func TestReceiverWaitsForWhatTheLocationKnows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,6 +33,8 @@ func (p *fakePublisher) Publish(_ string, _ []byte, done func(error)) error {
 
 // R22: after a failure nothing is sent until the other location has answered which accounts it has in a higher epoch, and
 // then nothing of these. A full bus is no failure. One frame every 5 s is sent all the same.
+//
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
 func TestR22AsksBeforeItSends(t *testing.T) {
 	t.Parallel()
 	clk := clock.NewManual(time.Unix(1e9, 0))
@@ -77,6 +79,8 @@ func TestR22AsksBeforeItSends(t *testing.T) {
 
 // R22: what was withheld for a higher epoch goes on once the other location, asked again, has that no more: it was made
 // again. One that it was not asked for stays withheld, and all do where it does not answer.
+//
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
 func TestR22UnpassedIsSent(t *testing.T) {
 	t.Parallel()
 	l := New(Options{Name: "north", Other: "south", Clock: clock.NewManual(time.Unix(1e9, 0)), Local: []geo.NodeID{1}})
@@ -148,6 +152,8 @@ func (r *oneRow) Get([]byte) ([]byte, bool, error) {
 
 // R22: what is withheld is looked up again, soon, and what is not is remembered, each for its epoch alone: nothing stays
 // withheld after its account was followed, and each record of an account at rest costs no read.
+//
+// Capability: Failover: What the other location cannot take does not cross the link (R22).
 func TestR22WithheldIsLookedUpAgain(t *testing.T) {
 	t.Parallel()
 	clk := clock.NewManual(time.Unix(1e9, 0))

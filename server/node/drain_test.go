@@ -16,6 +16,8 @@ import (
 
 // A drain names what is left: the ranges that the node leads and nobody else takes, and those
 // that nobody leads. The node is not ready as soon as the drain begins, while it still takes requests.
+//
+// Capability: Operation: SIGTERM drains a node and a gateway.
 func TestDrainNamesWhatIsLeft(t *testing.T) {
 	ca := identitytest.NewAuthority(t)
 	for _, peer := range []bool{false, true} {

@@ -217,6 +217,8 @@ func TestUptime(t *testing.T) {
 
 // An error names the location that it comes from; the other location's end of the link is set all the
 // same.
+//
+// Capability: Build and run: A location that is away is named.
 func TestErrorsNameTheLocation(t *testing.T) {
 	north, south := newFake("north"), newFake("south")
 	south.fail = errors.New("disk on fire")
@@ -236,6 +238,8 @@ func TestErrorsNameTheLocation(t *testing.T) {
 }
 
 // Events of all locations are listed; of a location that does not answer they are missing.
+//
+// Capability: Build and run: A location that is away is named.
 func TestEventsOfAllLocations(t *testing.T) {
 	north, south := newFake("north"), newFake("south")
 	event := func(l geo.Location, number uint64) wire.Event { return wire.Event{Location: l, Number: number} }

@@ -43,6 +43,8 @@ func lagFlows(now time.Time) (north, south *fake) {
 // The lag of a stream is its head at the primary minus what the secondary applied; without the primary, the
 // closed head known at the secondary minus that, and the answer says which. A service has the sum over its
 // streams and those of the catalog.
+//
+// Capability: Two locations: How far the secondary is, by service, lane and partition.
 func TestLagOfBothEnds(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	north, south := lagFlows(now)
@@ -91,6 +93,8 @@ func TestLagOfBothEnds(t *testing.T) {
 
 // What is not known is absent: everything of a secondary that does not answer, the records of a range
 // without a closed time, and those of a service one of whose ranges nobody knows.
+//
+// Capability: Two locations: How far the secondary is, by service, lane and partition.
 func TestLagUnknownIsAbsent(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	north, south := lagFlows(now)
@@ -125,6 +129,8 @@ func TestLagUnknownIsAbsent(t *testing.T) {
 
 // A partition is on the lane that its changes are numbered on; a lane without a record is as far as the
 // closed time of its range.
+//
+// Capability: Two locations: How far the secondary is, by service, lane and partition.
 func TestLagOfPartition(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	north, south := lagFlows(now)

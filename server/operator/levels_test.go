@@ -26,6 +26,8 @@ func leveled(name, peer geo.Location, levels wire.Levels, known uint32) *fake {
 
 // An upgrade is finalized at the highest level that all nodes of both locations know: the floor of both first, then what is
 // active. What is not seen, or knows less, is named, and nothing is raised (table).
+//
+// Capability: Two locations: Feature levels.
 func TestFinalize(t *testing.T) {
 	one, two := wire.Levels{Floor: 1, Active: 1}, wire.Levels{Floor: 2, Active: 2}
 	both := []string{"raise levels to 2 1", "raise levels to 2 2"}

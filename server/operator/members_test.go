@@ -193,6 +193,8 @@ func eventsOf(t *testing.T, l Location) wire.EventList {
 
 // Each node shows the whole location. A process that does not answer, be it away, hung or failed, is
 // shown as unreachable after peerWait at the latest; its events are missing.
+//
+// Capability: Build and run: A location that is away is named.
 func TestMembersShowTheLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, views := three(new(geo.NodeID))

@@ -12,6 +12,8 @@ import (
 
 // R20: the secondary of an account is asked for an unplanned failover, also where the primary fails; its end is asked of
 // the secondary first, and of the primary where that has none.
+//
+// Capability: Failover: What the public management API shows of an account's geo-replication.
 func TestR20SecondaryIsPromoted(t *testing.T) {
 	north, south := newFake("north"), newFake("south")
 	south.accounts = []wire.Account{{Name: "mail", Redundancy: "RA-GRS", Primary: "north", Secondary: "south"}}
@@ -41,6 +43,8 @@ func TestR20SecondaryIsPromoted(t *testing.T) {
 
 // R20: an account shows the unplanned failover that is under way at its secondary, whether its primary answers, which does not
 // know of it, or not. One of a former epoch is over.
+//
+// Capability: Failover: What the public management API shows of an account's geo-replication.
 func TestR20PromotionIsShown(t *testing.T) {
 	first := wire.Epoch{Number: 1, Location: "north"}
 	north, south := newFake("north"), newFake("south")
@@ -86,6 +90,8 @@ func TestR20PromotionIsShown(t *testing.T) {
 
 // R20: a status shows the former primary of an account that does not know of the failover, and not one that offers the account
 // to the other location, or has followed.
+//
+// Capability: Failover: What the public management API shows of an account's geo-replication.
 func TestR20FormerPrimaryIsShown(t *testing.T) {
 	north, south := newFake("north"), newFake("south")
 	first, second := wire.Epoch{Number: 6, Location: "north"}, wire.Epoch{Number: 7, Location: "south"}

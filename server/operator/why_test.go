@@ -147,6 +147,8 @@ func whyCases() []whyCase {
 
 // The stage is named, and where: the lane of the range, or of the catalog's, or the whole range, or what keeps
 // the locations apart (table).
+//
+// Capability: Two locations: What holds Last Sync Time back.
 func TestWhyNamesTheStage(t *testing.T) {
 	for _, c := range whyCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -187,6 +189,8 @@ func TestWhyNamesTheStage(t *testing.T) {
 
 // A service below the threshold is well and has no cause; what could not be asked is named, and no cause is
 // made up for it.
+//
+// Capability: Two locations: What holds Last Sync Time back.
 func TestWhyWellAndSilent(t *testing.T) {
 	north, south := lagFlows(time.Unix(1e9, 0))
 	b := backends(t, north, south)["here"]
@@ -219,6 +223,8 @@ func TestWhyWellAndSilent(t *testing.T) {
 }
 
 // A link that an operator delays is named before what follows from it, whichever end shows it, and hides nothing of that.
+//
+// Capability: Two locations: What holds Last Sync Time back.
 func TestWhyNamesADelayedLink(t *testing.T) {
 	const delays = "an operator delays the link by 4s: antipodectl link heal"
 	delayed := wire.Link{State: wire.LinkDelayed, DelaySeconds: 4}

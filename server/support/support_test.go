@@ -16,6 +16,8 @@ import (
 
 // Every place of a configuration that may carry a secret is planted with one, and none is in what a process shows of
 // itself; names of files, and hosts, are.
+//
+// Capability: Operation: `antipodectl support-bundle`.
 func TestNoSecretOfAConfiguration(t *testing.T) {
 	const secret = "PLANTEDsecret0123456789"
 	url := func(scheme string) string {

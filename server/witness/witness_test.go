@@ -39,6 +39,8 @@ func scrape(t *testing.T, p *Process) string {
 }
 
 // R21: the process grants leases and takes claims over TLS, and knows the claims after a restart on its folder.
+//
+// Capability: Two locations: A witness at a third place (R21).
 func TestR21Process(t *testing.T) {
 	ca, dir := identitytest.NewAuthority(t), t.TempDir()
 	files := ca.Files(identity.Identity{Stamp: "prod", Location: "third", Node: 1})
@@ -76,7 +78,7 @@ func TestR21Process(t *testing.T) {
 		`antipode_witness_requests_total{kind="claim",location="south",outcome="done"} 1`,
 		`antipode_witness_requests_total{kind="withdraw",location="south",outcome="failed"} 0`,
 		`antipode_witness_claims{location="south"} 1`, `antipode_witness_claims{location="north"} 0`,
-		`antipode_witness_lease_seconds 30`, `antipode_witness_unsaved_total 0`,
+		`antipode_witness_lease_seconds 30`, `antipode_witness_save_failures_total 0`,
 	} {
 		require.Contains(t, text, line+"\n")
 	}

@@ -31,6 +31,8 @@ func sealing() *Seal { return &Seal{Command: Command{Name: testName("a")}} }
 
 // The life of an append blob: made empty, appended to, sealed, then no more; each append has the offset at which the one before
 // it ended, and moves the ETag, which a seal does not. A replacement of either type ends it.
+//
+// Capability: Blobs: Append blobs.
 func TestAppend(t *testing.T) {
 	r := &scanned{state: state{}}
 	made := create()
@@ -138,6 +140,8 @@ func TestTypes(t *testing.T) {
 
 // What an append tests, in order: the blob, its type, the conditions of HTTP, the lease, the seal, the position, the size, the
 // number of blocks. Each fault hides those after it, before the body is taken and at evaluation.
+//
+// Capability: Blobs: Append blobs.
 func TestOrderOfAppend(t *testing.T) {
 	r := &scanned{state: state{}}
 	require.NoError(t, r.commit(t, create(), 10))
@@ -186,6 +190,8 @@ func TestOrderOfAppend(t *testing.T) {
 }
 
 // A write without the id after a lease ended forgets it (protocol/blob.md 17.4): an append and a seal do.
+//
+// Capability: Blobs: Append blobs.
 func TestAppendForgetsLease(t *testing.T) {
 	for _, w := range []services.Write{appended("x"), sealing()} {
 		r := &scanned{state: state{}}
@@ -489,6 +495,8 @@ func TestStagedAheadOfAppendBlob(t *testing.T) {
 
 // What was appended after the last snapshot that is left is dropped once the blob is replaced, and what snapshots share is
 // not, until the last of them is gone.
+//
+// Capability: Blobs: Snapshots.
 func TestAppendedBehindSnapshots(t *testing.T) {
 	r := &scanned{state: state{}}
 	require.NoError(t, r.commit(t, create(), 1))

@@ -439,6 +439,7 @@ func TestUncommittedBlob(t *testing.T) {
 // Windows begin at any offset, end at their bounds, and put together are the payload,
 // whether it is inline, in chunks or in blocks of both; the payload of a
 // blob that was replaced, and of dropped rows, is ErrReplaced.
+// It holds invariant 8.
 func TestWindowAt(t *testing.T) {
 	r := &scanned{state: state{}}
 	var want []extent.Ref

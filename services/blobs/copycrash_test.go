@@ -51,6 +51,8 @@ func (s *stagedCopy) run(t *testing.T, id byte, crash int) (steps int, left bool
 
 // A crash between any two steps of a copy leaves the blob as it was, or none, and shows nothing of the copy. A copy
 // of that name succeeds then, and drops the rows that were staged before the crash.
+//
+// Capability: Blobs: Under faults of processes.
 func TestCopyAfterCrash(t *testing.T) {
 	source := &scanned{state: state{}}
 	list := named(Latest)

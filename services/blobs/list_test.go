@@ -208,6 +208,8 @@ func TestListIsBounded(t *testing.T) {
 
 // Names behind a delimiter are skipped, not read: 10 prefixes of 500 names each cost a
 // few moves per prefix.
+//
+// Capability: Clients: Bounded work.
 func TestListSeeksPastPrefixes(t *testing.T) {
 	r := &scanned{state: state{}}
 	for i := range 10 {

@@ -29,6 +29,8 @@ func removeSnapshot(at geo.Timestamp) *DeleteSnapshot {
 
 // A snapshot is the blob as it was: content, metadata, properties; it has no lease, and the blob keeps its ETag and its lease.
 // Metadata that is given replaces the blob's in the snapshot, which then has an ETag that is its alone.
+//
+// Capability: Blobs: Snapshots.
 func TestSnapshot(t *testing.T) {
 	id := lease.ID{1}
 	r := &scanned{state: state{}}
@@ -76,6 +78,8 @@ func TestSnapshot(t *testing.T) {
 
 // A blob with snapshots goes with them alone, all of them by a change that does not grow with their number; one of them goes
 // by itself, under conditions that are its, and the last one leaves the blob as one without snapshots.
+//
+// Capability: Blobs: Snapshots.
 func TestDeleteSnapshots(t *testing.T) {
 	for with, want := range map[WithSnapshots]error{SnapshotsRefuse: storageerr.SnapshotsPresent, SnapshotsInclude: nil, SnapshotsOnly: nil} {
 		r := &scanned{state: state{}}

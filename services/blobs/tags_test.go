@@ -13,6 +13,8 @@ import (
 )
 
 // Limits of tags, each reached and passed by one; they are sorted, and what was sent stays as it is.
+//
+// Capability: Blobs: Tags and tiers.
 func TestCheckTags(t *testing.T) {
 	many := func(n int) (out []Pair) {
 		for i := range n {
@@ -62,6 +64,8 @@ func TestCheckTags(t *testing.T) {
 }
 
 // Tags are replaced as a whole, leave ETag, content, tier and lease, and end with an overwrite.
+//
+// Capability: Blobs: Tags and tiers.
 func TestSetTags(t *testing.T) {
 	s := &scanned{state: state{}}
 	w := put("a", "x")
@@ -95,6 +99,8 @@ func TestSetTags(t *testing.T) {
 }
 
 // Conditions on tags, and what they are of a blob with a='1' b='2' "c d"='x', of one without tags, and of none.
+//
+// Capability: Blobs: Tags and tiers.
 func TestTagConditions(t *testing.T) {
 	tags := []Pair{{Name: "a", Value: "1"}, {Name: "b", Value: "2"}, {Name: "c d", Value: "x"}}
 	for text, want := range map[string][2]bool{

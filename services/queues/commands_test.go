@@ -192,6 +192,8 @@ func TestPollsOfAnIdleQueueWriteNothing(t *testing.T) {
 
 // Q20: a Get deletes a bounded number of messages that have expired before it, and goes on with the next ones in the
 // next call; what expired is got by nobody.
+//
+// Capability: Queues: A message behind many that have expired.
 func TestQ20ManyExpired(t *testing.T) {
 	t.Parallel()
 	m := newModel()

@@ -23,6 +23,8 @@ func (c *hasty) Mono() time.Duration { return time.Duration(c.mono.Add(int64(tim
 
 // Q20: a message behind 50,000 that have expired and that nobody has collected is peeked by one call, and got by one call,
 // which deletes those before it. A peek whose time is over before that is refused: it does not answer that nothing is there.
+//
+// Capability: Queues: A message behind many that have expired.
 func TestQ20MessageBehindManyExpired(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -108,6 +108,8 @@ func (k *kept) states(t *testing.T) (out []queues.State) {
 // A queue that is busy gets subqueues, one for each pause, up to the maximum; once it is quiet they drain, those with
 // messages wait for these, and they go when they are empty. No message is lost, and everything is counted and logged
 // (protocol/queue.md 24).
+//
+// Capability: Queues: Collection and scaling.
 func TestQ13KeeperScales(t *testing.T) {
 	t.Parallel()
 	k := newKept(t)
@@ -150,6 +152,8 @@ func TestQ13KeeperScales(t *testing.T) {
 
 // Between the limits nothing changes: a queue that is neither busy enough for another subqueue nor quiet stays as it is, and
 // becomes smaller once it was quiet for a whole window. What a process did not see, since others led, counts as busy.
+//
+// Capability: Queues: Collection and scaling.
 func TestKeeperWaitsForQuiet(t *testing.T) {
 	t.Parallel()
 	k := newKept(t)
@@ -172,6 +176,8 @@ func TestKeeperWaitsForQuiet(t *testing.T) {
 
 // Polls of an empty queue get it no subqueue, however many there are: each poll would ask that one, too. They do not keep
 // a queue from draining either.
+//
+// Capability: Queues: Hostile clients of queues.
 func TestPollsScaleNothing(t *testing.T) {
 	t.Parallel()
 	k := newKept(t)
@@ -206,6 +212,9 @@ func (k *kept) get(t *testing.T, limit int, timeout time.Duration, times int) (o
 
 // Q20: messages that have expired are deleted in bounded steps, wherever they stand, and then they are not counted; those that
 // live stay. A queue whose dictionary has no row is kept, too.
+//
+// Capability: Queues: A message behind many that have expired.
+// Capability: Queues: Collection and scaling.
 func TestQ20KeeperCollectsExpired(t *testing.T) {
 	t.Parallel()
 	k := newKept(t)
@@ -344,6 +353,8 @@ func (d *dying) Write(ctx context.Context, w services.Write) error {
 
 // Q1, Q6, Q12, Q13, Q14: a keeper that ends before or behind any of its commits leaves a queue that loses nothing, counts
 // right, takes and gives messages, and is finished by the next keeper; forced from 1 to 4 subqueues and back, with clears.
+//
+// Capability: Queues: Collection and scaling.
 func TestQ13KeeperDiesAnywhere(t *testing.T) {
 	t.Parallel()
 	k := newKept(t)

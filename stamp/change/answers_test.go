@@ -10,6 +10,8 @@ import (
 
 // R22: a change was surely answered if a later group of the same term says so; one of a leader that died before it said so
 // was perhaps answered, whatever a later leader answers.
+//
+// Capability: Failover: The lost-change report (R22).
 func TestR22Answers(t *testing.T) {
 	var a Answers
 	surely := func(want ...geo.Timestamp) {
@@ -42,6 +44,8 @@ func TestR22Answers(t *testing.T) {
 }
 
 // Answers are bounded; what does not fit is perhaps answered.
+//
+// Capability: Failover: The lost-change report (R22).
 func TestR22AnswersAreBounded(t *testing.T) {
 	var a Answers
 	for i := range uint64(1000) {

@@ -145,6 +145,8 @@ func TestParseFrameRefuses(t *testing.T) {
 // A record that cannot be decoded, inside a frame whose own checksum is right, hides none of the
 // others, whatever is wrong with it: its version and with it its layout, its length, or its bytes. The
 // reason to stop is its version only if its checksum is right (R11).
+//
+// Capability: Two locations: A record that cannot be decoded stops its own stream alone (R11).
 func TestR11FrameOneBadRecord(t *testing.T) {
 	good := goldenRecord(t, "set")
 	flipped := func(at int) []byte { return setByte(at, good[at]^0x80)(bytes.Clone(good)) }

@@ -11,6 +11,8 @@ import (
 
 // R16: a record below the cursor is a repetition only where it can be of the cursor's history: not of a later incarnation, nor of a
 // later time in the same one. Numbers are given again on disks that were set back.
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
 func TestR16RecordsBelowTheCursor(t *testing.T) {
 	at := &change.Cursor{Applied: geo.Head{Seq: 5, Hash: 9}, Time: 100, Incarnation: 2}
 	for name, x := range map[string]struct {
@@ -32,6 +34,8 @@ func TestR16RecordsBelowTheCursor(t *testing.T) {
 
 // R16: a full closed record decides of a stream, lost or not, unless it names a head below the cursor as of a time before the
 // cursor's. One that is not full decides nothing, and one of an earlier incarnation is void.
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
 func TestR16Undecided(t *testing.T) {
 	at := &change.Cursor{Applied: geo.Head{Seq: 5, Hash: 9}, Time: 100, Incarnation: 2}
 	for name, x := range map[string]struct {
@@ -58,6 +62,8 @@ func TestR16Undecided(t *testing.T) {
 // late copy of those does not fit a cursor that has taken the former. It is dropped where the stream has a sync time,
 // which shows that the cursor's record is the source's, and proves nothing before the first closed record since. The
 // stream forked if it has reached no head since, or if the source cannot have lost the record.
+//
+// Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
 func TestR16LateCopyOfWhatARecoveryReplaced(t *testing.T) {
 	const here, before, hash, other = 3, 2, 8, 7 // Numbers of the cursor and of a record below it; hashes.
 	recovered := Known{Incarnation: 2, Before: 50}

@@ -51,6 +51,9 @@ func newThreeChunks(t *testing.T, opts Options) threeChunks {
 // A bit flipped anywhere in a synced chunk gives ErrCorrupt for that chunk or no
 // harm at all, never other bytes; its neighbours stay readable. The flip is tried
 // under an open store and across a restart.
+// It holds invariant 5.
+//
+// Capability: Storage on a node: One flipped bit in log, state or extents.
 func TestFlipAnywhere(t *testing.T) { eachLayout(t, testFlipAnywhere) }
 
 func testFlipAnywhere(t *testing.T, fresh func() threeChunks) {
@@ -228,6 +231,8 @@ func TestPayloadImitatesRecords(t *testing.T) {
 
 // A record of a kind that this version does not know, whole and of the file's present life, is of a later version: the
 // store is refused and left as it is. Taken for damage, a file of nothing else would be removed.
+//
+// Capability: Two locations: Two versions at once.
 func TestLaterRecord(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(b []byte)

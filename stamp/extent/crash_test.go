@@ -114,6 +114,9 @@ func (c *crashRun) check() {
 // though that one loses all that is not synced (R3). Chunks of pages are written past the
 // page cache, as on Linux, into room that was taken ahead, and torn by sectors; or through
 // it, where the disk refuses that.
+// It holds invariant 6.
+//
+// Capability: Storage on a node: Extents with O_DIRECT, page-aligned buffers, recycled files.
 func TestSyncedChunksSurviveCrashes(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {
@@ -181,6 +184,7 @@ func TestCleanRestartWritesNothing(t *testing.T) {
 
 // A torn tail is left out and its chunk is ErrNotFound, wherever the tear is; the
 // chunks before it stay, and the next chunk goes to a new extent.
+// It holds invariant 5.
 func TestTornTail(t *testing.T) {
 	fs, source := vfs.NewMem(), newSource(1)
 	s := open(t, fs, Options{SliceBytes: 512})
@@ -207,6 +211,8 @@ func TestTornTail(t *testing.T) {
 
 // A header vouches only for what an fdatasync covered: a chunk put while that ran is
 // not among it, and when its bytes are then torn it is left out, not taken for sound.
+//
+// Capability: Storage on a node: Extents with O_DIRECT, page-aligned buffers, recycled files.
 func TestHeaderVouchesOnlyForWhatWasSynced(t *testing.T) {
 	mem, source := vfs.NewCrashableMem(), newSource(1)
 	var during func()
@@ -234,6 +240,8 @@ func TestHeaderVouchesOnlyForWhatWasSynced(t *testing.T) {
 
 // Records that another life of the file name left in its blocks are not taken for
 // records of this one, whole as they are.
+//
+// Capability: Storage on a node: Extents with O_DIRECT, page-aligned buffers, recycled files.
 func TestLeftoversOfAnotherIncarnation(t *testing.T) {
 	image := func(inc, seed uint64) (string, [2]Ref) {
 		fs, source := vfs.NewMem(), newSource(seed)

@@ -191,6 +191,7 @@ func TestSweepBesideTouches(t *testing.T) {
 // A chunk that a sweep found unnamed is examined again when it is dropped: it stays if
 // somebody asked for it in between, or if another round has begun, of which the names are
 // not all marked.
+// It holds R9.
 func TestSweepExaminesWhenItDrops(t *testing.T) {
 	for name, between := range map[string]func(s *Store, ref Ref){
 		"asked for":           func(s *Store, ref Ref) { require.True(t, s.Durable(ref.ID)) },

@@ -12,6 +12,8 @@ import (
 
 // A folder keeps the floor, and a program that knows less refuses it by that name and changes nothing. A damaged file
 // lets nobody in: it may stand for any level.
+//
+// Capability: Two locations: Feature levels.
 func TestFolder(t *testing.T) {
 	fs := vfs.NewMem()
 	require.NoError(t, durable.MkdirAll(fs, "n"))
@@ -49,6 +51,8 @@ func TestFolder(t *testing.T) {
 }
 
 // Levels never fall, and each that this program knows has a name.
+//
+// Capability: Two locations: Feature levels.
 func TestLevels(t *testing.T) {
 	g := NewGate(Known)
 	g.Raise(3, 2)

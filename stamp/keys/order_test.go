@@ -155,6 +155,8 @@ func TestLaneIgnoresGeneration(t *testing.T) {
 
 // Q23: all partitions of a queue share a lane, so that the changes of its subqueues and of its dictionary are in one
 // order; those of a table or a container do not (protocol/queue.md 27; property).
+//
+// Capability: Queues: Messages in subqueues.
 func TestQ23LaneOfAQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPartition(t)

@@ -93,6 +93,9 @@ func TestStampIsNotKnown(t *testing.T) {
 
 // R4: a node refuses one with a folder of another stamp, at both ends, with one line, until it comes back with the right
 // one. One that does not know its stamp is not refused, as one of an earlier version.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
 func TestR4FolderOfAnotherStamp(t *testing.T) {
 	one, foreign, two := north(t, joined(t, 1, 100), 1), north(t, joined(t, 2, 200), 2), north(t, joined(t, 2, 100), 2)
 	for range 2 {
@@ -112,6 +115,9 @@ func TestR4FolderOfAnotherStamp(t *testing.T) {
 
 // R4: a folder in which nothing took part yet becomes one of the stamp that it meets, before anything is taken from it,
 // durably. One that has data and cannot show its stamp takes none: it may be of another.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
 func TestR4EmptyFolderJoinsTheStamp(t *testing.T) {
 	id := north(t, joined(t, 1, 100), 1).Stamp()
 	for name, c := range map[string]struct {

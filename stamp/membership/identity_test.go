@@ -54,6 +54,9 @@ func TestIdentity(t *testing.T) {
 
 // R4: an identity or a placement of a later version is no damage, for which the node would be rebuilt: it is refused by
 // that name. One damaged copy whose first byte looks like one is passed over.
+//
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
+// Capability: Two locations: Two versions at once.
 func TestR4LaterIdentity(t *testing.T) {
 	seal := func(b []byte) []byte { return binary.LittleEndian.AppendUint32(b, crc.Of(b)) }
 	later := seal([]byte{identityVersion + 1, 1, 2, 3})

@@ -41,6 +41,8 @@ func mark(r geo.ReplicaID, index, term uint64) LogMark {
 }
 
 // What a node remembers of another is that of its later replica, and the highest: reports come late and twice.
+//
+// Capability: Two locations: Two versions at once.
 func TestMarksKeepTheLater(t *testing.T) {
 	k := OpenMarks(vfs.NewMem(), "", slog.New(slog.DiscardHandler))
 	of := markOf{4, 1}

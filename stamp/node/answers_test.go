@@ -31,6 +31,8 @@ func (s *stepped) slow(lead *ranges.Range) geo.NodeID {
 
 // R5: a refusal is not answered, lease or not, before every in-sync replica has each group that it saw: neither while the group
 // is on its way to them, nor once it is committed.
+//
+// Capability: The primary location: Reads at any node (R5).
 func TestR5RefusalWaitsForWhatItSaw(t *testing.T) {
 	s := newSteppedWith(t, 9, 10, func(o *Options) { o.InSyncTimeout = time.Hour })
 	lead := s.leased()

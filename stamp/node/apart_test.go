@@ -105,6 +105,8 @@ func (s *snapStamp) requireBlobsFollow(id geo.NodeID) {
 
 // While the state of a range is replaced by a snapshot, on a disk that is slow or stands, the node follows in its other ranges:
 // it persists and applies what they commit, and stays in their in-sync sets.
+//
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestInstallHoldsItsRangeAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

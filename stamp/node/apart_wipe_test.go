@@ -60,6 +60,8 @@ func (s *snapStamp) openBlobs() {
 // replica is neither the old one nor the new one: it is sent nothing, and its leader keeps the new id. A crash meanwhile
 // leaves it so, and the next start finishes it, but does not go on under that id. Neither the flush before it nor the change
 // of the state holds the others.
+//
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestWipeHoldsItsRangeAlone(t *testing.T) {
 	t.Parallel()
 	for name, flushes := range map[string]bool{"the tables come": false, "the memtable is flushed": true} {
@@ -185,6 +187,9 @@ func recovering(t *testing.T) (s *snapStamp, id geo.NodeID, fs *gatedFS, recover
 
 // While a range is re-formed from a replica, as an operator requested, its node goes on in its other ranges, and the
 // operator waits. Nobody re-forms the range a second time from there meanwhile.
+//
+// Capability: Storage on a node: A range without a quorum is re-formed from its best survivor.
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -212,6 +217,8 @@ func TestRecoveryHoldsItsRangeAlone(t *testing.T) {
 }
 
 // The operator of a recovery that a later one retires meanwhile gets an error.
+//
+// Capability: Storage on a node: A range without a quorum is re-formed from its best survivor.
 func TestRecoveryThatIsRetired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

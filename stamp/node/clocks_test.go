@@ -58,6 +58,9 @@ func (s *stepped) count(kind EventKind, of geo.NodeID) (n int) {
 // R6: a leader whose wall clock is set wrong evaluates nothing by it, not one group, and transfers
 // leadership to a voter whose clock is right, where writes go on. It reports that once, with the offset. When its
 // clock is right again that is reported too.
+//
+// Capability: Two locations: A recovery with loss commits above what the other location has received (R6).
+// Capability: Two locations: A wrong clock (R6).
 func TestR6LeaderWithAWrongClockTransfers(t *testing.T) {
 	t.Parallel()
 	for seed, off := range []time.Duration{10 * time.Minute, -10 * time.Minute, 1100 * time.Millisecond, 74 * 365 * 24 * time.Hour} {
@@ -98,6 +101,9 @@ func TestR6LeaderWithAWrongClockTransfers(t *testing.T) {
 // R6: with one of three away and the other two apart by more than 1 s neither can know which is right:
 // after the measurements of the third have aged none evaluates, and commands are refused as busy, which
 // means that nothing happened. With the third the range goes on.
+//
+// Capability: Two locations: A recovery with loss commits above what the other location has received (R6).
+// Capability: Two locations: A wrong clock (R6).
 func TestR6TwoThatDisagreeEvaluateNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,6 +140,9 @@ func TestR6TwoThatDisagreeEvaluateNothing(t *testing.T) {
 
 // R6: nodes on one machine have one clock. When it is set, by any amount, writes wait for a round of
 // comparisons, are not refused, and go on where they were.
+//
+// Capability: Two locations: A recovery with loss commits above what the other location has received (R6).
+// Capability: Two locations: A wrong clock (R6).
 func TestR6ClocksSetTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,6 +165,8 @@ func TestR6ClocksSetTogether(t *testing.T) {
 
 // R5, R6: a transfer whose message is lost leaves a leader that goes on, once its clock is right, in a term
 // in which no lease may hold. It transfers leadership again, also if nobody writes, so reads have a lease again.
+//
+// Capability: The primary location: Reads at any node (R5).
 func TestR5LeaseAfterATransferThatFailed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,6 +201,8 @@ func TestR5LeaseAfterATransferThatFailed(t *testing.T) {
 // R5, R6: while the clock of one node at a time is wrong, leaders are paused, ways are cut and messages are
 // lost, no read is stale, a leader that transfers leadership included, and no time is given that is ahead
 // of the true one by more than 1 s.
+//
+// Capability: The primary location: Reads at any node (R5).
 func TestR5TransferForTheClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -88,6 +88,8 @@ func (s *snapStamp) rounds(id geo.NodeID, times int) {
 // R9: chunks of uploads that failed are dropped on every node. Those that rows name stay,
 // over restarts, and so do those that only the outbox names, until the other location has
 // acknowledged them.
+//
+// Capability: Storage on a node: Scrub, repair from a peer, orphan chunks, compaction.
 func TestCollectDropsOrphansOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,6 +124,8 @@ func TestCollectDropsOrphansOnly(t *testing.T) {
 
 // R9: the walk reads the spans whose rows may name chunks, and the outbox, and nothing else: what is outside names
 // nothing, whatever it looks like.
+//
+// Capability: Storage on a node: Scrub, repair from a peer, orphan chunks, compaction.
 func TestCollectReadsWhereNamesMayBe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,6 +153,8 @@ func TestCollectReadsWhereNamesMayBe(t *testing.T) {
 
 // R9: a chunk that only the log names stays, however long it takes until the state that
 // names it is durable: here it never is, and a crash brings the log back.
+//
+// Capability: Storage on a node: Scrub, repair from a peer, orphan chunks, compaction.
 func TestCollectKeepsWhatTheLogNames(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,8 @@ import (
 
 // R21: a process learns from the nodes of its stamp in other processes whether one of them holds that the epochs are
 // confirmed, and which accounts stay refused there. One whose time is over holds nothing, nor does one that is down.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
 func TestR21ConfirmedByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -147,6 +147,8 @@ func (s *snapStamp) fill() (away geo.NodeID) {
 // the log is at its bound, but do not stop, and go beyond what the log would have kept. What makes room does not wait, and
 // nobody waits before or after. What the peer lacks when it has the snapshot is kept until it is in sync. The operator
 // sees it.
+//
+// Capability: Storage on a node: A replica of a range of any size is rebuilt by one snapshot while clients write.
 func TestLargeRangeIsRebuiltUnderLoad(t *testing.T) {
 	const writers = 32
 	reg := prometheus.NewPedanticRegistry()
@@ -218,6 +220,8 @@ func TestLargeRangeIsRebuiltUnderLoad(t *testing.T) {
 // A snapshot whose link is cut goes on behind the rows that the peer has, over a restart of the peer, too: one snapshot,
 // and hardly more bytes than without. What was overwritten meanwhile is as it was in its rows, and comes by the log. If
 // the peer lost what it had, or is of an earlier version, all begins again, with another view.
+//
+// Capability: Storage on a node: A replica of a range of any size is rebuilt by one snapshot while clients write.
 func TestCutSnapshotGoesOn(t *testing.T) {
 	for name, meanwhile := range map[string]func(s *snapStamp, away geo.NodeID){
 		"link":  func(*snapStamp, geo.NodeID) {},
@@ -283,6 +287,8 @@ func (t *steered) cuts(away geo.NodeID) <-chan struct{} {
 }
 
 // Another leader begins again: what the peer has of the former one's view is not gone on with.
+//
+// Capability: Storage on a node: A replica of a range of any size is rebuilt by one snapshot while clients write.
 func TestCutSnapshotOfAnotherLeaderBeginsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

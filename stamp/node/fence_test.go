@@ -94,6 +94,8 @@ func (f *fencedStamp) hold(d time.Duration, above map[geo.Account]geo.Epoch) {
 
 // R21: without confirmed epochs a leader refuses a write of an account that has a copy, and commits nothing. With them
 // it takes the write; with them and a higher epoch of the account it refuses.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
 func TestR21UnconfirmedWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,6 +114,8 @@ func TestR21UnconfirmedWriteIsRefused(t *testing.T) {
 }
 
 // R21: an account without a copy needs no confirmed epochs.
+//
+// Capability: Two locations: A location that starts asks before it takes writes of accounts with a copy (R21).
 func TestR21AccountWithoutACopyIsNotFenced(t *testing.T) {
 	f := newFenced(t, false)
 	require.NoError(t, f.submit(&fencedWrite{}))

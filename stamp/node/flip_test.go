@@ -40,6 +40,8 @@ func (s *snapStamp) flip(id geo.NodeID, path string, at func(bytes int) int, rng
 
 // Invariant 5: bits flipped in the extents of one replica are found by the scrub and
 // repaired from a peer, while the stamp serves every chunk whole.
+//
+// Capability: Storage on a node: One flipped bit in log, state or extents.
 func TestScrubRepairsChunks(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -107,6 +109,8 @@ func (p corruptPeer) ReadChunk(ref extent.Ref, off int64, b []byte) (int, error)
 
 // Invariant 5: the copy of a peer is taken only if it matches the reference. While all peers return
 // corrupt copies none is taken, and reads of the damaged chunk keep failing. An intact copy repairs it.
+//
+// Capability: Storage on a node: One flipped bit in log, state or extents.
 func TestRepairRefusesCorruptPeer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,6 +136,9 @@ func TestRepairRefusesCorruptPeer(t *testing.T) {
 
 // Invariant 5: a bit flipped in a table of one replica, in any block of it, is found by
 // the scrub, and the replica is rebuilt by itself. Nobody reads a wrong row meanwhile.
+//
+// Capability: Storage on a node: A store that fails or is damaged while the node runs.
+// Capability: Storage on a node: One flipped bit in log, state or extents.
 func TestScrubFindsDamagedTable(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -151,6 +158,8 @@ func TestScrubFindsDamagedTable(t *testing.T) {
 }
 
 // Invariant 5, R4: so is a bit flipped in the synced part of the log.
+//
+// Capability: Storage on a node: A store that fails or is damaged while the node runs.
 func TestScrubFindsDamagedLog(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -172,6 +181,8 @@ func TestScrubFindsDamagedLog(t *testing.T) {
 
 // Rows that a range loads at its start may be damaged in a state store that opens. The store is set
 // aside, and the replica is rebuilt into the new one without another start.
+//
+// Capability: Storage on a node: A store that fails or is damaged while the node runs.
 func TestDamagedRowsAtStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -236,6 +236,8 @@ func (f *fullStamp) noWriteFailed() {
 
 // R2: a follower whose disk fills up leaves the in-sync set before a write of its stores fails, and without any write of
 // clients having to wait for it. It stays up and votes, and returns by itself once there is room.
+//
+// Capability: Storage on a node: A disk that is nearly full.
 func TestR2FullFollowerLeavesInTime(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(3) {
@@ -306,6 +308,8 @@ func (f *fullStamp) transfers() (n int) {
 
 // R2: where one replica alone has room, the others stay in sync: writes are refused, and deletions and what makes room
 // are taken, by all of them. With room on one more the range goes on without the third.
+//
+// Capability: Storage on a node: A disk that is nearly full.
 func TestR2TwoFullDisksRefuseWrites(t *testing.T) {
 	t.Parallel()
 	for _, leads := range []bool{false, true} {
@@ -348,6 +352,8 @@ func TestR2TwoFullDisksRefuseWrites(t *testing.T) {
 
 // A leader whose disk is nearly full has a node with room lead: no outcome is unknown, and writes go on. It happens
 // once, and leadership stays there when the first has room again.
+//
+// Capability: Storage on a node: A disk that is nearly full.
 func TestR2FullLeaderIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

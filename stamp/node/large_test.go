@@ -69,6 +69,8 @@ func (s *wide) wipe(id geo.NodeID) {
 // snapshot; so does one that was away for longer than the log reaches back; and one that an
 // operator re-formed after the disks of two were lost. Every node takes writes all the time,
 // and in the end all three replicas have all rows.
+//
+// Capability: Storage on a node: A lost replica is rebuilt under a new id, without an operator.
 func TestLostReplicasInLargeStamps(t *testing.T) {
 	for nodes := 4; nodes <= 9; nodes++ {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -160,6 +162,7 @@ func testLostReplicas(t *testing.T, nodes int) {
 // the node that the configuration names; for an id above all that it gave, the first node of the range
 // that uses it; for a removed id, no node. The number of an id does not name a node. A refused message
 // gets no answer and has no effect (table).
+// It holds R4.
 func TestNobodySpeaksForAnothersReplica(t *testing.T) {
 	members := replica.Members{Next: 9, List: []replica.Member{{ID: 1, Node: 1}, {ID: 3, Node: 3}, {ID: 8, Node: 2, Learner: true}}}
 	for name, c := range map[string]struct {

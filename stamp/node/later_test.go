@@ -109,6 +109,8 @@ func (newerImage) Evaluate(tx *ranges.Tx) error {
 // R1, R4: a node of an older version neither skips an entry that it does not know nor loses its replica for it:
 // the replica takes no more entries, says so once, and the two others go on; so do the node's other ranges. After
 // the upgrade of the node it holds the same as they do, under the same id.
+//
+// Capability: Two locations: Two versions at once.
 func TestR1LaterEntryWaitsForTheUpgrade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,6 +141,8 @@ func TestR1LaterEntryWaitsForTheUpgrade(t *testing.T) {
 
 // R1: an entry that only a minority knows is not committed: no replica that may have to apply it, and to lead
 // after it, is without the version. It is committed as soon as a second node is upgraded.
+//
+// Capability: Two locations: Two versions at once.
 func TestR1LaterEntryNeedsAQuorumOfItsVersion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,6 +174,10 @@ func TestR1LaterEntryNeedsAQuorumOfItsVersion(t *testing.T) {
 
 // R4: a node whose log holds an entry that its version does not know, as after a return to an older
 // version, stops and names the cause, as often as it is started. Its replica is not lost, nor its log.
+//
+// Capability: Storage on a node: A range without a quorum is re-formed from its best survivor.
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
+// Capability: Two locations: Two versions at once.
 func TestR4LaterEntryInTheLogLosesNoReplica(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

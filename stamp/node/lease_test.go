@@ -100,6 +100,8 @@ func TestR5LeaseEndsBeforeAVote(t *testing.T) {
 }
 
 // R5: what a restarted replica promised before counts: it votes for nobody until a lease that relies on that has ended.
+//
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestR5RestartedReplicaDoesNotVote(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,6 +34,8 @@ func (s *stepped) leaderOf() geo.NodeID {
 
 // R1, R2: a leader whose node is going to stop answers what it has proposed, proposes nothing more, and another in-sync
 // replica leads well before an election timeout has passed. What waited was refused without effect.
+//
+// Capability: Operation: SIGTERM drains a node and a gateway.
 func TestR2LeavingLeaderStepsDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,6 +95,8 @@ func TestR2LeavingLeaderStepsDown(t *testing.T) {
 
 // A replica that leaves does not campaign, and refuses the leadership of another one that leaves, which asks the next one.
 // Where nobody takes it, the leader is stuck and goes on to take writes.
+//
+// Capability: Operation: SIGTERM drains a node and a gateway.
 func TestLeavingReplicaLeadsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,6 +127,8 @@ func TestLeavingReplicaLeadsNothing(t *testing.T) {
 
 // A transfer whose message is lost costs an election timeout, and the leader asks the other one. No lease holds in the term
 // meanwhile (R5).
+//
+// Capability: Operation: SIGTERM drains a node and a gateway.
 func TestR5LeavingLeaderWhoseMessageIsLost(t *testing.T) {
 	s := newStepped(t, 301)
 	lead := s.whole()

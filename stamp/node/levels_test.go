@@ -66,6 +66,10 @@ func (s *mixedStamp) upgradeAll() (follower geo.NodeID, was geo.ReplicaID) {
 // A program that does not know the floor stops once that is committed, with its reason, and again at each start; before
 // the floor rose it could be started. Its node has lost nothing: with the later version it goes on as it was. A node that had
 // the floor lets the earlier version open nothing, whether its folder says so or only its state.
+// It holds R11.
+//
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
+// Capability: Two locations: Feature levels.
 func TestR4FloorStopsEarlierPrograms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,6 +137,9 @@ func TestR4FloorStopsEarlierPrograms(t *testing.T) {
 }
 
 // The same for a node that was away while the floor rose, and gets it in a range snapshot: it installs nothing.
+//
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
+// Capability: Two locations: Feature levels.
 func TestR4FloorInASnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

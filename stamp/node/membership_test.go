@@ -99,6 +99,9 @@ func (s *snapStamp) replicaOf(id geo.NodeID) geo.ReplicaID {
 // R4: a replica that lost what it had fsynced, in whatever way, never takes part again
 // under its id, and comes back by itself under another one, with all data, while writes go on.
 // It happens three times: to a follower, to the leader, and to the same node again.
+// It holds invariant 5.
+//
+// Capability: Storage on a node: A lost replica is rebuilt under a new id, without an operator.
 func TestLostReplicaIsRebuilt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -248,6 +251,9 @@ func damage(t *testing.T, fs vfs.FS, dir, name string) {
 
 // Without a quorum of trusted replicas nothing is rebuilt and nobody leads: requests
 // get the busy answer. When a trusted one returns, both come back.
+// It holds invariant 5.
+//
+// Capability: Storage on a node: A lost replica is rebuilt under a new id, without an operator.
 func TestNoQuorumOfTrustedReplicas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -300,6 +306,7 @@ func TestNewStampWaitsForAllNodes(t *testing.T) {
 
 // A crash at any sync while a replica is rebuilt leaves one that is lost under its old id
 // or whole under the new one: it never votes under the old one, and comes back.
+// It holds invariant 5.
 func TestCrashWhileRebuilding(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -46,6 +46,8 @@ func contents(t *testing.T, fs vfs.FS, dir string) map[string]string {
 
 // R4: a node does not open the folder of another node, nor that of the node with its number in another location, and
 // changes nothing there. It opens its own, and one from before folders had owners, which gets the file.
+//
+// Capability: Two locations: Feature levels.
 func TestR4FolderOfAnotherNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -226,6 +226,8 @@ func (s *wide) rows(n geo.NodeID, id geo.RangeID) ([]string, change.AppliedState
 // upgrade domains, as their stores show, and the catalog on all. Every node takes writes
 // for every range, and finds who serves reads. Whichever node is killed, every range goes
 // on at every other one, and nothing is lost.
+//
+// Capability: Storage on a node: Fault and upgrade domains.
 func TestFiveNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,6 +321,8 @@ func TestFiveNodes(t *testing.T) {
 // The placement is decided once: what the configuration lists later changes nothing, a
 // node that it does not list any more stops the start, and one that the stamp was not made
 // of takes no part.
+//
+// Capability: Storage on a node: Fault and upgrade domains.
 func TestPlacementIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -376,6 +380,8 @@ func TestPlacementIsKept(t *testing.T) {
 
 // Nodes of a new stamp whose configurations have different domains do not begin it: no
 // range that they could disagree about gets a leader. It begins when they agree.
+//
+// Capability: Storage on a node: Fault and upgrade domains.
 func TestNodesAgreeOnPlacement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -58,6 +58,7 @@ func (s *snapStamp) recoverAbove(untrusted bool, floor geo.Timestamp) (out stamp
 // R4: two of three nodes are gone for good, and an operator re-forms the range from the
 // third. It has every write that was acknowledged, serves reads alone, refuses writes
 // until two are in sync, and gets its other replicas back by itself.
+// It holds invariant 5.
 func TestRecover(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,6 +218,7 @@ func (c takeClosed) Evaluate(tx *ranges.Tx) error {
 // Two old replicas, both whole, come back after their range was re-formed without them.
 // They are a quorum of the old configuration, and still neither votes or leads: each learns of
 // the recovery first, gives up its data, and is rebuilt.
+// It holds invariant 5.
 func TestRetiredReplicasAreFenced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -331,6 +333,7 @@ func TestRecoverRefuses(t *testing.T) {
 // A crash at any sync of a recovery leaves the old replica, whole, or one from which the
 // recovery goes on to its end, with every entry of the log. The log holds changes of the
 // old configuration, above the durable state.
+// It holds invariant 5.
 func TestCrashWhileRecovering(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

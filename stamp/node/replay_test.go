@@ -17,6 +17,10 @@ import (
 // A restart replays only what the last flush does not hold, and that is under 5 % of
 // the log after 100,000 writes, a flush and 100 writes. How many
 // entries the writes became is up to the machine: the share is asked of a long log only.
+// It holds invariant 6.
+//
+// Capability: The primary location: Nothing acknowledged is lost.
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestRestartReplaysLittle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 
 // A range at rest that is asked commits no closed record but one in half a minute, and one whenever somebody looks. It closes as
 // before once it is asked no more, or something is written (R12).
+//
+// Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestR12RestLeavesOutClosedRecords(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

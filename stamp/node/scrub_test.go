@@ -68,6 +68,7 @@ func (s *snapStamp) files(id geo.NodeID, store, suffix string) (paths []string) 
 
 // A chunk that vanished from a node together with its extent is found missing by the walk over the names,
 // and copied from a peer.
+// It holds invariant 5.
 func TestMissingChunksAreCopied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

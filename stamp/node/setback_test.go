@@ -91,6 +91,8 @@ func (s *snapStamp) requireRecovers() {
 
 // R4: the disks of two of three nodes are set back while all are stopped. The third remembers what they had, so they are lost
 // before they vote: the range has no quorum, and an operator re-forms it from the third.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
 func TestR4TwoOfThreeSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,6 +115,8 @@ func TestR4TwoOfThreeSetBack(t *testing.T) {
 // R4: where nobody remembers, as after the upgrade from a version without marks, two nodes that were set back elect one of
 // them. It is lost once the third shows what was committed, and so is the other one, whether the range was idle or was
 // written meanwhile.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
 func TestR4LeaderWithoutCommitted(t *testing.T) {
 	for _, written := range []int{0, 40} {
 		t.Run(fmt.Sprint(written), func(t *testing.T) {
@@ -135,6 +139,8 @@ func TestR4LeaderWithoutCommitted(t *testing.T) {
 
 // R4: one node of three is set back while all are stopped, and another one is behind. Together they would be a quorum that
 // has forgotten what was acknowledged. The third remembers, so the first does not vote, and is rebuilt under a new id.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
 func TestR4OneOfThreeSetBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

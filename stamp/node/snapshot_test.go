@@ -294,6 +294,9 @@ func (c receivedClosed) Evaluate(tx *ranges.Tx) error {
 // writes go on: it holds the leader's bytes at the same index, is in sync, and its log did
 // not grow beyond the budget on the others meanwhile. As a leader it goes on where the old
 // one was: heads, cursors, outbox and gates are there, and it ships.
+// It holds invariant 6.
+//
+// Capability: Storage on a node: Range snapshots, log within a budget.
 func TestLaggardReturnsBySnapshot(t *testing.T) {
 	s := newSnapStamp(t, memtransport.New(), nil)
 	s.write(0, 20, "a")
@@ -363,6 +366,8 @@ func requireNothingStaged(t *testing.T, s *snapStamp, id geo.NodeID) {
 
 // R3: a replica that gets a snapshot does not count before it has the payload that the state names. While
 // no peer returns the payload, its applied index stays and it is not in sync. With the payload it is.
+//
+// Capability: Storage on a node: Range snapshots, log within a budget.
 func TestSnapshotWaitsForPayload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -535,6 +540,9 @@ func (s *cutStream) Finish(ctx context.Context, progressed func()) error {
 
 // A crash at any sync of a node that installs a snapshot leaves the old replica or the
 // new one: it opens, is not lost, has no leftovers, and catches up to the leader's bytes.
+// It holds invariant 6.
+//
+// Capability: Storage on a node: Range snapshots, log within a budget.
 func TestCrashWhileInstalling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

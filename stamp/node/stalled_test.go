@@ -31,6 +31,8 @@ var large = strings.Repeat("x", 8<<10)
 
 // The state store of a node cannot flush: the node still persists what its ranges commit, and what is acknowledged needs
 // that. It applies what it can in memory, then nothing, and all of it once the disk goes on.
+//
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestStalledStoreHoldsNoRange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -82,6 +82,8 @@ func testStamp(t *testing.T, fs func(geo.NodeID) vfs.FS, changes ...func(*Option
 // At the moment of each acknowledgement (R2, R3; invariant 1) a crash that loses all
 // unsynced data of every in-sync replica leaves the write on all three disks: each
 // node's folder is cloned at that moment, opened alone, its log replayed, and read.
+//
+// Capability: The primary location: Three replicas.
 func TestAcknowledgedWriteSurvivesOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,6 +44,7 @@ func newBrittleFS(mem *vfs.MemFS, where string) *brittleFS {
 // happens by itself. It does not trust what it then finds in the page cache alone. So it keeps its
 // replica id, and a crash right after that, which loses everything that was never synced, loses nothing
 // that it acknowledged before or since.
+// It holds invariant 5.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"/log/", "/state/0", "/extents/"} {

@@ -29,6 +29,8 @@ func accountAll(t require.TestingT, store *state.Store, rowsMax int) (sum Tally)
 
 // R14, R16: the rows of an outbox that is filled and trimmed at random are all accounted for. Rows
 // that are taken out, and rows beyond either end, are counted, whatever the size of a step.
+//
+// Capability: Two locations: Every number between what a stream has trimmed and its head is in the outbox (R14, R16).
 func TestR16Account(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, err := state.Open("state", state.Options{FS: vfs.NewMem()})

@@ -86,6 +86,9 @@ func fill(t require.TestingT, store *state.Store, n int) {
 
 // Opening an outbox reads two rows for each stream, two of the range and no record, however many records wait; what
 // it then reports to wait is right.
+//
+// Capability: Two locations: The outbox has no memory for a record, opens without reading one, and trims 10,000 rows
+// at most.
 func TestOpenReadsNoRecord(t *testing.T) {
 	for _, n := range []int{32, 100_000} {
 		store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
@@ -224,6 +227,9 @@ func BenchmarkOpen(b *testing.B) {
 
 // A long run of rows is deleted as a range and a short one row by row: both leave what a scan of
 // the rows expects, also where the one follows the other, and across a restart.
+//
+// Capability: Two locations: The outbox has no memory for a record, opens without reading one, and trims 10,000 rows
+// at most.
 func TestTrimOfLongAndShortRuns(t *testing.T) {
 	r := &rig{t: t, fs: vfs.NewMem()}
 	r.open()

@@ -13,6 +13,8 @@ import (
 
 // R5: a read under a lease asks the replica, which the scheduler replaces when it is rebuilt. The race detector finds one
 // that asks another goroutine's.
+//
+// Capability: The primary location: Reads at any node (R5).
 func TestR5ReadWhileTheReplicaIsReplaced(t *testing.T) {
 	r := &Range{o: Options{Clock: clock.System{}, Running: clock.NewRunning(time.Second), LeaseLength: time.Hour}}
 	r.leading.Store(1)

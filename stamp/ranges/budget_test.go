@@ -23,6 +23,8 @@ func (c falls) Evaluate(tx *ranges.Tx) error { return tx.FallOut(c.Copy) }
 // the head as of then and the last record that was acknowledged, whatever a stream was stopped for before.
 // Its rows go in groups of 10,000 at most, also those numbered since; numbers go on. Another account, and another epoch of the same account, keep theirs. All
 // of it is state: another leader after a restart finds it. In a later epoch nothing is left of it.
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18FallOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,6 +100,8 @@ func (c ends) Evaluate(tx *ranges.Tx) error {
 }
 
 // R18: the oldest record of each copy is found, and none is read of one that has none.
+//
+// Capability: Two locations: The outbox has a budget.
 func TestR18Oldest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

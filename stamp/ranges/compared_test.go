@@ -17,6 +17,8 @@ import (
 // R7: a range whose gates were not compared since its recovery takes no change of an account that is primary here, with
 // a number or without, and says so to the client, who tries again. One of an account that is not, such as what a
 // settlement keeps, is taken. The catalog, which others are compared with, takes all.
+//
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR7UncomparedRangeTakesNoChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,6 +31,8 @@ func (m meanwhile) Read(ctx context.Context, r geo.RangeID, f func(ranges.State)
 
 // R17: a read of a copy that ends in a range with the gate of a later epoch has no result, whatever it found, and neither
 // has a snapshot; one that ends before has.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17ReadOfAReplacedCopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,6 +70,8 @@ func TestR17ReadOfAReplacedCopy(t *testing.T) {
 
 // R19: the range of a former primary that does not have the gate of a secondary yet is about to get it; a copy of a former
 // epoch is not.
+//
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR19FormerPrimaryIsComing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,6 +91,8 @@ func TestR19FormerPrimaryIsComing(t *testing.T) {
 
 // R19: a read of the secondary that comes to its range after that has become one of the primary may look again where the
 // account is.
+//
+// Capability: Proofs: Redundancy across recoveries with loss (R7, R10, R17, R19).
 func TestR19ReadOfAFormerSecondary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,6 +130,8 @@ func TestR7FormerCopyIsNotRead(t *testing.T) {
 
 // R17: a read of a primary that ends in a range which has become part of a copy meanwhile has no result: the copy may be
 // being made again. A later epoch that the range itself began, or a former copy, is read.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17ReadOfAFormerPrimary(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 
 // R17: a command reads rows as the commands before it in its group have left them, in the order of keys, those
 // of its span alone and no more than it asks for. The range of the queue service keeps its changes in order, others do not.
+//
+// Capability: Two locations: The copy of an account is made while clients write, from LRS, and again (R17).
 func TestR17RowsUnderChangesInFlight(t *testing.T) {
 	t.Parallel()
 	for _, service := range []geo.Service{geo.Table, geo.Queue} {
@@ -60,6 +62,8 @@ func requireRowsInFlight(t *testing.T, service geo.Service) {
 }
 
 // R17: a command reads no row that a wipe in flight deletes, but those that were set behind it.
+//
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestR17RowsBehindAWipe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

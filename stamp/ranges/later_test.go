@@ -21,6 +21,8 @@ import (
 // R4: an entry of a later version stops the node, which an upgrade mends. One of a version that never was, whose
 // checksum is right, is damaged like any other that cannot be decoded: no upgrade mends it, so that it costs the
 // replica and not its node, with all other ranges.
+//
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
 func TestR4EntryOfNoVersion(t *testing.T) {
 	for version, later := range map[byte]bool{0: false, 2: true} {
 		store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
@@ -47,6 +49,9 @@ func TestR4EntryOfNoVersion(t *testing.T) {
 
 // R4: a state that has what a later version wrote, a value or a row of a kind, is not loaded, and says so. It is no damage,
 // for which the store would be set aside. The same rows are refused in a range snapshot.
+//
+// Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).
+// Capability: Two locations: Two versions at once.
 func TestR4StateOfALaterVersion(t *testing.T) {
 	s := geo.Stream{Account: "acct", Epoch: geo.Epoch{Number: 1, Location: "north"}, Range: 4}
 	later := func(b []byte) []byte {
@@ -97,6 +102,8 @@ func TestR4StateOfALaterVersion(t *testing.T) {
 
 // R4: an entry of a type that this version does not know is not skipped, and a change of the configuration of another form
 // costs no replica.
+//
+// Capability: Two locations: Two versions at once.
 func TestR4EntriesOfALaterForm(t *testing.T) {
 	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)

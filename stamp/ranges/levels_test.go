@@ -31,6 +31,8 @@ func (c staging) Evaluate(tx *Tx) error {
 
 // A part of a kind that needs a level is not proposed before that is active: a command that does not ask is refused, and
 // changes nothing. Every kind that is written today needs no more than feature.Base.
+//
+// Capability: Two locations: Feature levels.
 func TestLevelGatesKinds(t *testing.T) {
 	gate := feature.NewGate(feature.Known + 1)
 	tx := &Tx{r: &Range{o: Options{Levels: gate}}, g: &group{}}
@@ -61,6 +63,8 @@ func TestLevelGatesKinds(t *testing.T) {
 
 // The levels of the catalog are durable in its state, they only rise, and a program that does not know the floor loads no
 // such state and applies no such entry.
+//
+// Capability: Two locations: Feature levels.
 func TestLevelsAreKept(t *testing.T) {
 	const catalog = geo.RangeID(1)
 	require.Equal(t, geo.Catalog, Service(catalog))

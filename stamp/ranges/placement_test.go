@@ -15,6 +15,8 @@ import (
 // three such nodes, as trying all of them shows; else on as many fault domains as there
 // can be, and then on as many upgrade domains. The order in which the nodes are listed
 // changes nothing.
+//
+// Capability: Storage on a node: Fault and upgrade domains.
 func TestPlace(t *testing.T) {
 	ids := []geo.RangeID{1, 2, 3, 4, 5, 6, 7}
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,6 +68,8 @@ func TestPlace(t *testing.T) {
 }
 
 // Where domains leave the choice, no node has more than one range more than another.
+//
+// Capability: Storage on a node: Fault and upgrade domains.
 func TestPlaceBalances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		apart := rapid.Bool().Draw(t, "no domain shared")

@@ -18,6 +18,9 @@ import (
 
 // What has changed since a version of the data is known of the newest changes of the catalog, of one history, and not after a
 // wipe: else who follows it would miss a change (R5).
+//
+// Capability: The primary location: Reads at any node (R5).
+// Capability: Failover: A failover of a whole location.
 func TestR5RecentChanges(t *testing.T) {
 	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)

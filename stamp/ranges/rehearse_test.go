@@ -118,6 +118,8 @@ func goesOn(t *testing.T, s *stamp.Stamp, service geo.Service) {
 
 // Commands whose rows are on a slow disk hold the scheduler for evaluateMax and one command, in each pass. They are evaluated in
 // their order, all of them.
+//
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestColdCommandsShareThePasses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -162,6 +164,8 @@ func TestColdCommandsShareThePasses(t *testing.T) {
 
 // Once it is found that rows come from a slow disk, commands that wait go back and read their rows on the goroutines
 // of their callers: however long that takes, the node goes on. A caller that gives up gets its answer.
+//
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestColdCommandsAreRehearsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,6 +217,8 @@ func TestColdCommandsAreRehearsed(t *testing.T) {
 
 // Commands that one caller submits together go back to it all the same, but for those that were evaluated, and are all
 // answered, each with its own error.
+//
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestColdCommandsOfOneCallerAreRehearsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

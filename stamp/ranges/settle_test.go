@@ -26,6 +26,9 @@ func arrive(t *testing.T, s *stamp.Stamp, id geo.RangeID, sent ranges.Portable) 
 
 // R16: a settlement begins with a base above all that either end has seen, once; it ends for that base alone. A
 // stream that is not forked or lost, of another epoch or too far is left alone.
+//
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16Settle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,6 +94,9 @@ func TestR16Settle(t *testing.T) {
 
 // R16: what a settlement overwrites is kept once for each base, with the payload that the node has, and dropped
 // by name alone. Rows of clients are not dropped that way.
+//
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16LostAndFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

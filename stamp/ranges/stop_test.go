@@ -27,6 +27,9 @@ func (c *stop) Evaluate(tx *ranges.Tx) error {
 
 // A stop is state of the range: with both heads on every replica, there after a restart of each
 // node, and gone when the stream may go on (R16).
+//
+// Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).
+// Capability: Two locations: A fork is settled for the secondary's side too (R16).
 func TestR16StopIsDurable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 
 // R5: two histories of a range have no version in common, though their entries have the same indexes: else what is cached
 // of a stamp that was wiped, or of a range before it was recovered with loss, would be taken for what is there now.
+//
+// Capability: The primary location: Reads at any node (R5).
 func TestR5VersionsOfTwoHistories(t *testing.T) {
 	apply := func(m *Machine, b byte) {
 		var builder change.Builder

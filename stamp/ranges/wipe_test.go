@@ -179,6 +179,8 @@ func wipes(lower, upper []byte) func(tx *Tx) error {
 // crash of the machine and after a snapshot of the range was installed over older rows; and it moves the version of
 // the data. Rows that are written again after it stay (R1; invariants 1 and 6). A map is the twin. In every other run the
 // rows of a group are held back.
+//
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestWipeTwin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -280,6 +282,8 @@ func TestWipeTwin(t *testing.T) {
 
 // A wipe alone changes data: the version moves, so that nobody serves what it remembers of the state before
 // (kv.Versioned).
+//
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestWipeMovesVersion(t *testing.T) {
 	b := newBench(t)
 	b.propose(sets(wipedPartition(1, 1), "v", "r"))

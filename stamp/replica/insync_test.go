@@ -18,6 +18,7 @@ import (
 // index for longer than the timeout; it returns when it keeps up, also under a load
 // in which nobody is ever seen at the end of the log; with fewer than two nothing is
 // acknowledged.
+// It holds invariant 1.
 func TestInSyncSet(t *testing.T) {
 	s := &inSync{}
 	var moves []string
@@ -171,6 +172,8 @@ func TestInSyncAlone(t *testing.T) {
 
 // R2: a replica whose disk is nearly full leaves the in-sync set at once, and stays away however well it keeps up, while
 // two others have room; where they are fewer it counts, and comes back. A leader does not leave by itself.
+//
+// Capability: Storage on a node: A disk that is nearly full.
 func TestInSyncRoom(t *testing.T) {
 	levels := map[geo.NodeID]room.Level{}
 	s, moves := &inSync{}, 0

@@ -11,6 +11,8 @@ import (
 
 // R4: a recovery keeps the log of a replica only as far as it follows the state: neither one that begins above it, nor one
 // that has another entry where the state ends, as after a replica was lost between a snapshot and the log that begins behind it.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
 func TestR4EndOfALog(t *testing.T) {
 	l := newLone(t, geo.EntryID{Term: 3, Index: 9}, hard(3, 0, 7), nil)
 	for _, tt := range []struct {

@@ -12,6 +12,8 @@ import (
 
 // R4: the mark that peers remember is persisted and committed: neither what is in the log above the commit index, nor what
 // is above the log, nor what a lost replica has.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
 func TestR4Mark(t *testing.T) {
 	l := newLone(t, geo.EntryID{Term: 3, Index: 9}, hard(3, 0, 7), nil)
 	require.Equal(t, geo.EntryID{Term: 3, Index: 7}, l.Mark())
@@ -25,6 +27,8 @@ func TestR4Mark(t *testing.T) {
 
 // R4: a replica is lost if a node remembers an entry of it that its log does not have: one beyond its end, or another one in
 // that place. What it has, and what it has trimmed, proves nothing.
+//
+// Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
 func TestR4Recall(t *testing.T) {
 	for _, c := range []struct {
 		name string

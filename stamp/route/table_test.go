@@ -60,6 +60,8 @@ func split(t require.TestingT, accounts ...geo.Account) *Table {
 
 // R14: after a split a key is held by the one range whose span has it; an account by the ranges that it
 // overlaps; and a range of a location that is not split by all children of the other location.
+//
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR14Split(t *testing.T) {
 	r := split(t, "g", "p")
 	for a, want := range map[geo.Account]geo.RangeID{"a": 10, "fzzz": 10, "g": 11, "gz": 11, "o": 11, "p": 12, "z": 12} {
@@ -76,6 +78,8 @@ func TestR14Split(t *testing.T) {
 
 // R14: whatever the splits, the ranges of a table tile each service: a key is in the span of exactly one range, which
 // At names, and those of an account hold all its keys and no range twice.
+//
+// Capability: Two locations: Which range holds what is asked of one table (R14).
 func TestR14Tiling(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := split(rt, cuts(rt)...)

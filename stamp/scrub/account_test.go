@@ -17,6 +17,8 @@ import (
 
 // R14, R16: the outboxes of all ranges are walked a little at a time. What the last whole walk found is counted
 // and named; once it is mended, nothing is.
+//
+// Capability: Two locations: Every number between what a stream has trimmed and its head is in the outbox (R14, R16).
 func TestR16AccountStep(t *testing.T) {
 	store, err := state.Open("state", state.Options{FS: vfs.NewMem()})
 	require.NoError(t, err)

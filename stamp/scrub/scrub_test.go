@@ -127,6 +127,8 @@ func oneRange(d *disk) []Range { return []Range{{ID: 2, Log: d, Spans: []state.S
 
 // A chunk that a walk found missing waits for its repair over the begin of the next walk, and
 // one that no peer has is found again by that.
+//
+// Capability: Storage on a node: Scrub, repair from a peer, orphan chunks, compaction.
 func TestMissingChunksOutlastWalks(t *testing.T) {
 	d := newDisk()
 	s, calls := run(t, d, Options{Ranges: oneRange(d), Grace: 10 * time.Minute}, time.Hour)
@@ -144,6 +146,8 @@ func TestMissingChunksOutlastWalks(t *testing.T) {
 
 // A chunk that no peer had when the repair tried it is tried again, without another walk, which may be a day away. Once
 // a whole walk finds that nothing names it any more it is not.
+//
+// Capability: Storage on a node: Scrub, repair from a peer, orphan chunks, compaction.
 func TestMissingChunksWaitForTheirPeers(t *testing.T) {
 	d := newDisk()
 	s, calls := run(t, d, Options{Ranges: oneRange(d)}, time.Hour/2)
@@ -170,6 +174,8 @@ func TestMissingChunksWaitForTheirPeers(t *testing.T) {
 
 // A damaged chunk that no peer has intact, for ever, does not keep those from their repair that are missing, and is not taken
 // for one of them.
+//
+// Capability: Storage on a node: Scrub, repair from a peer, orphan chunks, compaction.
 func TestDamagedChunkDoesNotHoldUpMissingOnes(t *testing.T) {
 	d := newDisk()
 	d.peers, d.damaged = true, []extent.Ref{extent.NewRef(extent.ChunkID{2}, nil)}

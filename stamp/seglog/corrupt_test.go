@@ -80,6 +80,8 @@ func makeDisk(t *testing.T, seed uint64, closed bool) (d disk, states []string, 
 // Whatever byte of whatever segment is damaged, the log is refused by name, or it reads
 // as it was at the last mark or later; never altered, never shorter, never a panic
 // (R4, invariant 5; a byte flipped, a page zeroed or filled, over all segments).
+//
+// Capability: Storage on a node: One flipped bit in log, state or extents.
 func TestFlipAnywhere(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		d, states, marked := makeDisk(t, 1, closed)
@@ -213,6 +215,7 @@ func TestDamageWhileOpen(t *testing.T) {
 
 // The end of the log cut at any page: above the last mark it is a torn tail, left out
 // silently; at or below it the log is refused (R4; every cut).
+// It holds invariant 5.
 func TestTornTail(t *testing.T) {
 	mem := vfs.NewMem()
 	l := mustOpen(t, mem)

@@ -20,6 +20,8 @@ import (
 // from; with segments recycled and a laggard's entries copied forward on the way
 // (R3, R4, invariants 1 and 6; over seeds). Frames are written past the page cache, as on
 // Linux, and torn by sectors; or through it, where the disk refuses that.
+//
+// Capability: Storage on a node: Segment log.
 func TestCrashAnywhere(t *testing.T) {
 	seeds := 6
 	if testing.Short() {
@@ -143,6 +145,8 @@ func TestFoundIsRewritten(t *testing.T) {
 // that Commit and every later one fails, nothing more is written, not even by Close,
 // and what was acknowledged before is there after a crash (table over
 // the operations).
+//
+// Capability: Storage on a node: Segment log.
 func TestFailures(t *testing.T) {
 	for _, op := range []string{"write", "sync", "create", "rename"} {
 		for nth := range 8 {
@@ -197,6 +201,8 @@ func TestFailures(t *testing.T) {
 // A range that is never trimmed does not keep the segments in which others came and
 // went: its entries are copied forward, and stay as they are over reopenings. One that
 // is idle keeps its hard state and trimmed index.
+//
+// Capability: Storage on a node: Segment log.
 func TestLaggard(t *testing.T) {
 	mem := vfs.NewMem()
 	l := mustOpen(t, mem)

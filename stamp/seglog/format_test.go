@@ -102,6 +102,7 @@ func TestOtherVersion(t *testing.T) {
 
 // A frame comes back as it was written, at its place and in its use of the file only;
 // with one bit flipped, or cut short, it is refused (R4; property).
+// It holds invariant 5.
 func TestFrameRefusesDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := frameHeader{kind: frameBatch, number: rapid.Uint64().Draw(t, "number"), inc: incarnation{1, 2}}

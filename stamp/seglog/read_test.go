@@ -37,6 +37,8 @@ func (f readFile) ReadAt(p []byte, off int64) (int, error) {
 
 // Entries for a peer that is behind come from the disk by a few reads, although those of another range lie between them: each
 // of an entry would hold the scheduler for a turn of the disk.
+//
+// Capability: Storage on a node: One range on a slow disk does not hold the others of its node.
 func TestEntriesAreReadTogether(t *testing.T) {
 	const passes, size = 3000, 1 << 10
 	fs := readFS{vfs.NewMem(), new(int), new(int)}

@@ -71,6 +71,9 @@ func (s *stamp) all(want Agreement) {
 
 // R6: a stamp whose clocks leap together, from seconds to decades, gives no times, says so, and goes on once they are right.
 // The other location goes on.
+//
+// Capability: Two locations: A wrong clock (R6).
+// Capability: Two locations: All clocks of a location leap, by seconds to decades (R6).
 func TestR6StampThatLeapsAlone(t *testing.T) {
 	for _, off := range []time.Duration{10 * time.Second, 10 * time.Minute, 2 * time.Hour, 20 * 365 * 24 * time.Hour} {
 		for _, cut := range []bool{false, true} {
@@ -95,6 +98,9 @@ func TestR6StampThatLeapsAlone(t *testing.T) {
 }
 
 // R6: a node whose clock leaps alone says from which nodes it is apart, not that its location leapt.
+//
+// Capability: Two locations: A wrong clock (R6).
+// Capability: Two locations: All clocks of a location leap, by seconds to decades (R6).
 func TestR6NodeThatLeapsAlone(t *testing.T) {
 	s := newSites(t)
 	s.run(time.Minute)
@@ -109,6 +115,9 @@ func TestR6NodeThatLeapsAlone(t *testing.T) {
 
 // R6: a leap that the clock of the other location confirms is believed: that of a host which stood still. So is one that both
 // made, later; and with the link cut one that has lasted as long as it is.
+//
+// Capability: Two locations: A wrong clock (R6).
+// Capability: Two locations: All clocks of a location leap, by seconds to decades (R6).
 func TestR6LeapThatIsRight(t *testing.T) {
 	const by = time.Minute
 	s := newSites(t)

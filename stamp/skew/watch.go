@@ -42,7 +42,7 @@ func (w *Watch) Off() bool { return w.off.Load() }
 func Collectors(t *Table, w *Watch) []prometheus.Collector {
 	return []prometheus.Collector{
 		offsets{t},
-		Flag("antipode_clock_off", "1 while the node does not evaluate because its wall clock is too far from those of a quorum.", w.Off),
+		Flag("antipode_clock_beyond_limit", "1 while the node does not evaluate because its wall clock is too far from those of a quorum.", w.Off),
 	}
 }
 

@@ -60,6 +60,8 @@ func allRows(s *Store) (rows map[string]string, err error) {
 // newest or, where the flip cut the manifest off, an older one. What came after that is
 // applied again from the log; a replica whose log begins above it is lost. A flip in the
 // options costs nothing.
+//
+// Capability: Storage on a node: One flipped bit in log, state or extents.
 func TestFlipBesideTables(t *testing.T) {
 	fs, states := filledByRounds(t)
 	names, err := fs.List("state")

@@ -11,6 +11,8 @@ import (
 
 // R8: the space of rows that one DeleteRange deleted comes back once the span is reclaimed: the tables on the disk
 // shrink to what is left, without any other write, and what is left is whole.
+//
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestR8DeletedRangeGivesSpaceBack(t *testing.T) {
 	s := openState(t, vfs.NewMem())
 	defer func() { require.NoError(t, s.Close()) }()
@@ -55,6 +57,8 @@ func TestR8DeletedRangeGivesSpaceBack(t *testing.T) {
 }
 
 // The spans that wait are bounded: past wipedMax the last one grows, and holds all that follows (invariant 8).
+//
+// Capability: Storage on a node: Deleted tables and containers are swept.
 func TestWipedMax(t *testing.T) {
 	s := openState(t, vfs.NewMem())
 	span := func(i int) Span { return Span{fmt.Appendf(nil, "%06d", 2*i), fmt.Appendf(nil, "%06d", 2*i+1)} }

@@ -125,6 +125,7 @@ func FuzzPart(f *testing.F) {
 
 // A queue holds what its bounds say and no more, in order; one message above the bound
 // passes alone; a closed one holds nothing (R: memory is bounded).
+// It holds invariant 8.
 func TestQueue(t *testing.T) {
 	q := newQueue(10_000, 5)
 	message := func(i uint64, n int) []node.Envelope {

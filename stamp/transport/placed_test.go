@@ -38,6 +38,8 @@ func (received) DecodeResult([]byte) error { return nil }
 // Over the network a node without a replica of a range forwards commands to its leader,
 // puts chunks where the range is and reads them there, and knows what the range has
 // received of the other location as its replicas do. So it goes on when the leader ends.
+//
+// Capability: Storage on a node: Fault and upgrade domains.
 func TestNodesWithoutReplica(t *testing.T) {
 	s := newStampsOf(t, 5, func(o *node.Options) { o.RowChunks = chunkRow })
 	s.submit(1, portableGate{})

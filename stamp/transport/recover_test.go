@@ -16,6 +16,8 @@ import (
 // R4 between processes: two of three nodes lost their disks, and an operator who reaches
 // one of those has the range re-formed from the third, over the network. The two are
 // rebuilt, and an acknowledged write is served by each.
+//
+// Capability: Storage on a node: A range without a quorum is re-formed from its best survivor.
 func TestRecoverOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	s := newStamps(t, func(o *node.Options) {

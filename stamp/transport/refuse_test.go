@@ -24,6 +24,8 @@ import (
 // time with one line that says why, however often it is tried: another authority, another
 // location, another node, a certificate that has ended (table). Where the stranger is the
 // first to refuse, the log shows it. Nothing it sends is received.
+//
+// Capability: Build and run: Mutual TLS between processes; `antipode cert`, `antipode config check`.
 func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
 	late := clock.NewManual(clock.System{}.Now())
@@ -87,6 +89,8 @@ func TestStrangersAreRefused(t *testing.T) {
 }
 
 // A caller without a certificate, or without TLS, is refused and named.
+//
+// Capability: Build and run: Mutual TLS between processes; `antipode cert`, `antipode config check`.
 func TestNoCertificate(t *testing.T) {
 	n := newLoopback(t)
 	log := &logBuffer{}
@@ -111,6 +115,8 @@ func TestNoCertificate(t *testing.T) {
 // The sender of what is received is the node that the certificate names, whatever the
 // message and the envelope say: no node speaks for another. A message names replicas, whose
 // numbers may be those of other nodes, and all of them pass.
+//
+// Capability: Build and run: Mutual TLS between processes; `antipode cert`, `antipode config check`.
 func TestSenderIsWhoTheCertificateNames(t *testing.T) {
 	n := newLoopback(t)
 	m := transporttest.NewMember(t)

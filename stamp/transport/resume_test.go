@@ -51,6 +51,8 @@ func (s held) Send(ctx context.Context, f snapshot.Fragment) error {
 
 // A receiver whose process ends in the middle of a range snapshot, and comes back, goes on where it was, over the network
 // too: it is fed by one snapshot.
+//
+// Capability: Storage on a node: A replica of a range of any size is rebuilt by one snapshot while clients write.
 func TestSnapshotGoesOnOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	reached, free := make(chan struct{}), make(chan struct{})

@@ -110,6 +110,7 @@ func heapBytes() int64 {
 // A peer that stops reading costs what the queue's bound says and no more, whatever is
 // sent; Send goes on at its pace; a chunk for it fails at its deadline. When it reads
 // again messages arrive.
+// It holds invariant 8.
 func TestStalledPeer(t *testing.T) {
 	const queueBytes, messageBytes, messages = 4 << 20, 64 << 10, 3000
 	n := newLoopback(t)

@@ -305,6 +305,8 @@ func (c naming) DecodeResult([]byte) error { return nil }
 // with the payload that it fetches from a peer; one that was away for longer than the log
 // reaches back is fed by a snapshot; one whose folder is gone is rebuilt under a new id. In
 // the end all are in sync, each with every chunk, and each serves reads of every row.
+//
+// Capability: Storage on a node: A lost replica is rebuilt under a new id, without an operator.
 func TestNodesComeBackOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	var rebuilt atomic.Int64

@@ -13,6 +13,8 @@ import (
 
 // A range that loses its quorum has no leader, and one that is recovered with the loss of an acknowledged write is forked:
 // both raise their alerts at the location where it happened, and what the runbook says ends them.
+//
+// Capability: Operation in Prometheus: The rules as they are, in an hour of load.
 func TestForkFires(t *testing.T) {
 	const table = "forks"
 	s := start(t, *scale)

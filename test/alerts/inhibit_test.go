@@ -19,6 +19,8 @@ import (
 )
 
 // Every alert that the configuration of Alertmanager names exists.
+//
+// Capability: Operation in Prometheus: The rules as they are, in an hour of load.
 func TestInhibitedAlertsExist(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(deploy, "alertmanager.yaml"))
 	require.NoError(t, err)

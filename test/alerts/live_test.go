@@ -234,6 +234,8 @@ func (s *stand) load(t *testing.T) (end func() int64) {
 }
 
 // A healthy antipode dev under load raises no alert: none fires at any moment.
+//
+// Capability: Operation in Prometheus: A real Prometheus beside `antipode dev`.
 func TestNoAlertUnderLoad(t *testing.T) {
 	s := start(t, *scale)
 	end := s.load(t)
@@ -262,6 +264,8 @@ func TestNoAlertUnderLoad(t *testing.T) {
 }
 
 // What breaks raises its alert, with the labels that say where, and the alert ends with the cause.
+//
+// Capability: Operation in Prometheus: A real Prometheus beside `antipode dev`.
 func TestAlertsFire(t *testing.T) {
 	s := start(t, *scale)
 	ctl := s.dev.Admin()

@@ -51,7 +51,7 @@ func fleet() series {
 		all[requests(location, "200")] = "0+9" + always
 		of("antipode_stream_alarms_total", `reason="silence",`, "0")
 	}
-	all[ofPictures("antipode_last_sync_time_seconds", "")] = "-20+15" + always
+	all[ofPictures("antipode_last_sync_timestamp_seconds", "")] = "-20+15" + always
 	return all
 }
 

@@ -17,6 +17,8 @@ import (
 
 // A scrape of antipode dev under load is what metrics.md says: each metric of ours is documented, with that type and those
 // labels; and promtool finds nothing wrong with its names, units and help.
+//
+// Capability: Operation in Prometheus: Metrics have a table.
 func TestScrape(t *testing.T) {
 	s := startDev(t)
 	end := s.load(t)
@@ -35,6 +37,9 @@ func TestScrape(t *testing.T) {
 
 // The same of node processes, a gateway and a witness, whose certificates, peers, forwards and leases antipode dev does not
 // have.
+//
+// Capability: Operation in Prometheus: Metrics have a table.
+// Capability: Operation in Prometheus: A witness shows its metrics.
 func TestScrapeOfProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")
@@ -59,7 +64,7 @@ func TestScrapeOfProcesses(t *testing.T) {
 	}
 	for _, name := range []string{
 		"antipode_peer_connected", "antipode_gateway_forwards_total", "antipode_range_leader_known", "antipode_replica_in_sync",
-		"antipode_last_sync_time_seconds", "antipode_accounts", "antipode_witness_since_renewal_seconds",
+		"antipode_last_sync_timestamp_seconds", "antipode_accounts", "antipode_witness_since_renewal_seconds",
 	} {
 		require.True(t, known[name], name)
 	}

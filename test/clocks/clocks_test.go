@@ -32,6 +32,9 @@ const (
 // check, together some 100 times a second and at each node of the secondary, that what clients saw acknowledged 1 s before
 // Last Sync Time can be read there, and that Last Sync Time is no more than 1 s ahead of now. Afterwards writes go on and
 // Last Sync Time passes them.
+//
+// Capability: Two locations: One node's clock stepped by ten minutes, either way, at the primary and at the
+// secondary, under load, with processes.
 func TestR6SteppedClocks(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	primary := r.Client(rig.Gateway, false)

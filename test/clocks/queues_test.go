@@ -16,6 +16,10 @@ import (
 // The clock of the node that leads the range of queues is set ten minutes ahead and ten minutes back under producers and
 // consumers, until another node leads: no message is lost, none comes back after its deletion, the count is exact, and
 // none is hidden for the ten minutes: all can be got soon afterwards (protocol/queue.md 28, invariant Q9 there).
+//
+// Capability: Queues: Queues under faults.
+// Capability: Two locations: One node's clock stepped by ten minutes, either way, at the primary and at the
+// secondary, under load, with processes.
 func TestQ9QueuesWithSteppedClocks(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*calmWait)

@@ -33,6 +33,8 @@ func cases() (all []testCase) {
 
 // Every case of Appendix A of docs/protocol/table.md, at the primary and, as far as it reads, at
 // the secondary.
+//
+// Capability: Clients: Conformance of tables.
 func TestTableConformance(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two locations are started twice")
@@ -49,6 +51,8 @@ func TestTableConformance(t *testing.T) {
 }
 
 // The cases are those of the appendix, each once and in its order.
+//
+// Capability: Clients: Conformance of tables.
 func TestEveryCaseIsTested(t *testing.T) {
 	text, err := os.ReadFile("../../docs/protocol/table.md")
 	require.NoError(t, err)

@@ -27,6 +27,10 @@ const (
 // where its answer placed it, each snapshot as its blob was, and each copy whole, as its source was; at no
 // moment does an answer contradict one before it, or the statistics' Last Sync Time claim
 // what cannot be read there; and no process ends by itself.
+//
+// Capability: Blobs: Under faults of processes.
+// Capability: The primary location: Two of three nodes killed.
+// Capability: Proofs: Faults against processes.
 func TestFaults(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+resolveWait)

@@ -104,6 +104,8 @@ func firstWrite(ctx context.Context, n *number, began time.Time, write func(cont
 
 // Killing the leader of a range, of each in turn, stops its writes for a moment only: the log
 // has the times.
+//
+// Capability: The primary location: Time without writes after a range's leader is killed.
 func TestLeaderKilled(t *testing.T) {
 	r := startLong(t)
 	ctx := t.Context()
@@ -206,6 +208,8 @@ func requireBusy(t *testing.T, gone []string, endpoints ...*rest.Client) {
 // A leader that is paused while another takes over answers nothing old when it goes on, though
 // it receives nothing: the reads that waited in its sockets and those that come at once are
 // answered as busy, or by the newer value when the links are whole again (R5).
+//
+// Capability: The primary location: Reads at any node (R5).
 func TestPausedLeader(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()

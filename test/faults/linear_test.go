@@ -41,6 +41,9 @@ func onLeader(name string, do func(r *rig.Rig, leader string) (func() error, err
 // is killed, paused, cut off, deaf or mute, requests under way at every node and at the
 // gateway: reads and failed conditions included (R1, R5). What has no answer is kept
 // open. No two clients hold a lease at a time, and nobody else writes meanwhile.
+//
+// Capability: Blobs: Under faults of processes.
+// Capability: The primary location: Linearizable.
 func TestLinearizable(t *testing.T) {
 	// answersMin and leasesMin are waited for when the faults are over, if there were fewer.
 	const clients, answersMin, holders, leasesMin = 8, 400, 4, 150

@@ -120,6 +120,8 @@ func (o *outsideNATS) stream(from geo.Location) (leader int, last uint64, known 
 // travel through those, and Last Sync Time goes forward. The south's are a cluster of three:
 // without the one that leads the stream it carries on; after a restart of all of them what was
 // written meanwhile arrives, and the stream carries again.
+//
+// Capability: Two locations: NATS servers outside.
 func TestOutsideNATS(t *testing.T) {
 	base, err := devproc.FindPortBase(t, func(base int) (out []string) {
 		for i := range 7 {

@@ -39,6 +39,8 @@ func onQueues(what string, do func(r *rig.Rig, leader string) (func() error, err
 // producers and consumers work through the gateway and through every node (protocol/queue.md 28; invariants Q1 to Q4 and Q6 there): each
 // acknowledged message is delivered until somebody deletes it, none is got by two consumers within its timeout, none comes
 // back after its deletion, no receipt but the newest works, and the count of the quiet queue is exact, at -secondary too.
+//
+// Capability: Queues: Queues under faults.
 func TestQueues(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), *duration+resolveWait)

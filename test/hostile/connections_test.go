@@ -12,6 +12,8 @@ import (
 
 // A process with few files has few connections, and two tenants that take all they can leave some for a third: those that
 // were refused are closed for its sake, and an account has a quarter of them at most.
+//
+// Capability: Clients: 260 hostile clients beside an honest one.
 func TestTenantsLeaveConnections(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")

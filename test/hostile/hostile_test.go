@@ -44,6 +44,8 @@ const (
 // never sent, costly filters, wrong signatures, policies without end, foreign names, pretended hops) do not stop an honest one: each of its
 // operations succeeds, and the server's memory and connections stay bounded. How its p99
 // compares with that of the quiet time is printed, and checked where -ratio says so.
+//
+// Capability: Clients: 260 hostile clients beside an honest one.
 func TestHostileClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")

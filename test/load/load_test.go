@@ -130,6 +130,8 @@ func TestSoundStore(t *testing.T) {
 var errMissing = errors.New("lost or behind")
 
 // Each planted fault is found, and under its own name.
+//
+// Capability: Two locations: Last Sync Time is true.
 func TestFaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		faults fake.Faults

@@ -32,6 +32,14 @@ var killed = []geo.Service{geo.Blob, geo.Catalog, geo.Table}
 // The copy of an account is made while clients write, and the processes that lead ranges at either side are killed
 // meanwhile. It goes on where it was, in the same epoch, keeps to its rate until that is lifted, and ends live; every
 // acknowledged write and every blob of before is at the secondary, and both copies agree (R17).
+//
+// Capability: Two locations: Redundancy changes and a bootstrap with processes.
+// Capability: Failover: A former primary is rewound (R22).
+// Capability: Failover: Kill -9 of all three primary nodes under load, and a promotion, with processes (R20).
+// Capability: Failover: The bound of the loss that a promotion states (R20).
+// Capability: Failover: A former primary with older disks (R22).
+// Capability: Failover: From A to B and back, five times under load, with processes (R19).
+// Capability: Failover: SIGSTOP of the old primary across a promotion, with processes (R21).
 func TestR17BootstrapGoesOnUnderKills(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()

@@ -21,6 +21,14 @@ const beside = 300 * time.Millisecond
 // Every change of a redundancy, under load: no write fails, all that was acknowledged is at the primary, and both copies
 // agree. RA-GRS shows it at -secondary, with a Last Sync Time that is true at each sample; GRS and LRS refuse reads
 // there; and after a change to LRS no node of the secondary stores a row of the account (R10, R13, R17, R19).
+//
+// Capability: Blobs: Under faults of processes.
+// Capability: Two locations: Redundancy changes and a bootstrap with processes.
+// Capability: Failover: Kill -9 of all three primary nodes under load, and a promotion, with processes (R20).
+// Capability: Failover: The bound of the loss that a promotion states (R20).
+// Capability: Failover: A former primary with older disks (R22).
+// Capability: Failover: From A to B and back, five times under load, with processes (R19).
+// Capability: Failover: SIGSTOP of the old primary across a promotion, with processes (R21).
 func TestR19EveryChangeUnderLoad(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()

@@ -28,6 +28,9 @@ var (
 // is lost, Last Sync Time at -secondary is true throughout and does not go back, one of the two names can always be read,
 // and both copies agree at the end (R13, R19). Then Last Sync Time of each service moves on, and the nodes of both store
 // nothing of an epoch before the last one (R7, R10). How long writes stood is reported.
+//
+// Capability: Blobs: Under faults of processes.
+// Capability: Failover: From A to B and back, five times under load, with processes (R19).
 func TestR19PlannedFailoversUnderLoad(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()

@@ -27,6 +27,8 @@ var (
 // lost-change report each acknowledged write that is gone is in it, or committed after the time since when
 // it says to be incomplete. What the new primary had is there when both copies agree, after `account rebuild` where that
 // is asked for: nothing of it follows the older disks (R20, R22).
+//
+// Capability: Failover: A former primary with older disks (R22).
 func TestR22OlderDisks(t *testing.T) {
 	if *olderRounds == 0 {
 		t.Skip("make redundancy plays it: -older-rounds is 0")

@@ -38,6 +38,8 @@ const (
 // still, or the leader alone while the others go on, for any time. Without one all of them, and for longer than a process
 // holds what confirms its epochs. None of its acknowledgements comes after the commit of the new primary for a write that
 // this one lacks (R21).
+//
+// Capability: Failover: SIGSTOP of the old primary across a promotion, with processes (R21).
 func TestR21PauseAcrossPromotion(t *testing.T) {
 	t.Run("witness", func(t *testing.T) {
 		a := pairedAccount(t, rig.StartWitnessed(t, lease))

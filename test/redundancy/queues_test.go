@@ -65,6 +65,9 @@ func (a *account) drained(ctx context.Context, c *messages.Crowd, safe time.Time
 
 // An account moves to its other location and back while messages are put, got and deleted: none is lost, none is got while it
 // is hidden or after its deletion, receipts of the other location work, and the count is exact (R19; protocol/queue.md 27).
+//
+// Capability: Blobs: Under faults of processes.
+// Capability: Queues: Queues under faults.
 func TestR19QueuesUnderLoad(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()
@@ -90,6 +93,9 @@ func TestR19QueuesUnderLoad(t *testing.T) {
 // other location is promoted: of what was acknowledged at or before the Last Sync Time that the command states nothing is
 // missing, what was deleted until then does not come back, and what was hidden may be seen again (R20; protocol/queue.md 27).
 // When the former primary is back both copies agree.
+//
+// Capability: Queues: Queues under faults.
+// Capability: Failover: Kill -9 of all three primary nodes under load, and a promotion, with processes (R20).
 func TestR20QueuesUnderLoad(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()

@@ -57,6 +57,8 @@ const contactAge = time.Second
 //   - the former primary takes no write when it is back: whatever is acknowledged through its nodes is at the new one;
 //   - the lost-change report at the former primary has every acknowledged write that is gone, and none that is not (R22);
 //   - after its copy was made again where that is needed, both copies agree.
+//
+// Capability: Failover: Kill -9 of all three primary nodes under load, and a promotion, with processes (R20).
 func TestR20UnplannedUnderLoad(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	ctx := t.Context()

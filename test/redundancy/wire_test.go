@@ -37,6 +37,8 @@ const (
 // of it at either side. Once the link is whole the former primary lists its changes and is rewound (R22), without a copy;
 // then the account moves back. What passes over the link for that, all calls and streams counted, is compared with the
 // change, and the time with that of a copy.
+//
+// Capability: Failover: A former primary is rewound (R22).
 func TestR22RewindMovesTheChange(t *testing.T) {
 	if !*rewound {
 		t.Skip("it takes a GiB to measure: make redundancy")

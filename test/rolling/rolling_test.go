@@ -31,6 +31,8 @@ const (
 // All six nodes and both gateways are restarted by SIGTERM under clients, one at a time, a node once three replicas of
 // every range are in sync: no acknowledged write is lost, and every request succeeds at the first or the second try. With
 // -pause no longer time than that passes without an acknowledged write.
+//
+// Capability: Operation: A rolling restart under load.
 func TestRollingRestart(t *testing.T) {
 	r := rig.StartTest(t, nil)
 	require.NoError(t, r.StartSecondGateway())

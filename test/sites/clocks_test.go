@@ -15,6 +15,8 @@ import (
 // R6, R13: all clocks of the primary leap ahead, by ten minutes for 6 s and by twenty years for 3 s, and are right again,
 // under load. Last Sync Time is never ahead of an acknowledged write that -secondary lacks. Afterwards writes and replication
 // go on long before the leap would have passed, and nothing is missing.
+//
+// Capability: Two locations: Whole sites that are wrong (R4, R6, R16, R17, R19, R20), as processes.
 func TestR6ThePrimaryLeaps(t *testing.T) {
 	s := startWhole(t, nil)
 	ctx := t.Context()
@@ -47,6 +49,8 @@ func TestR6ThePrimaryLeaps(t *testing.T) {
 // R6, R13, R20: the clocks of both locations are two hours ahead, and times are given so; they are right again after
 // a restart of everything. Writes and replication go on, long before these two hours have passed, with honest times.
 // In that state the primary is lost, and the secondary takes the account: nothing is dropped that had arrived.
+//
+// Capability: Two locations: Whole sites that are wrong (R4, R6, R16, R17, R19, R20), as processes.
 func TestR6BothLocationsLeap(t *testing.T) {
 	s := startWhole(t, nil)
 	ctx := t.Context()

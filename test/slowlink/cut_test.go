@@ -13,6 +13,8 @@ import (
 
 // The link is cut under load and comes back: no writer has an error, nor a pause that the machine does not make
 // by itself; Last Sync Time is true at each sample; and all of it arrives.
+//
+// Capability: Two locations: The link between processes.
 func TestCutUnderLoad(t *testing.T) {
 	r := start(t)
 	ctx := t.Context()

@@ -22,6 +22,8 @@ const lossTable = "loss"
 // R16 with processes: the primary loses a write that the secondary has, in a recovery with loss, and commits
 // another one, while either the calls between the locations are cut or the bus is; in either direction. The
 // statistics become unavailable with the reason, within 2 s of that write; no Last Sync Time is at or above it, also after all processes were killed and the cut has ended.
+//
+// Capability: Two locations: The link between processes.
 func TestR16LossWhileHalfOfTheLinkIsCut(t *testing.T) {
 	for _, half := range []cluster.Use{cluster.Calls, cluster.Bus} {
 		for _, primary := range []geo.Location{rig.North, rig.South} {

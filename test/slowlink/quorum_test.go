@@ -63,7 +63,7 @@ func identityOf(r *rig.Rig, name string, s geo.Service) string {
 	return found[0]
 }
 
-// rangeOf is the range of a service: there is one (docs/STATUS.md).
+// rangeOf is the range of a service: there is one (docs/limits.md).
 func rangeOf(s geo.Service) geo.RangeID {
 	for id := geo.RangeID(1); ; id++ {
 		if geo.Service(id) == s {

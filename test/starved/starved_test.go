@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 
 // Each start on a starved machine comes up, on a new folder and, after kill -9, on a used
 // one: it says at once what it does, and never ends by itself.
+//
+// Capability: Build and run: A start on a machine without time for it.
 func TestStartStarved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("end-to-end tests need more time than -short has")

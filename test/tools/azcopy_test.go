@@ -50,6 +50,8 @@ func (r *azcopyRig) container(t *testing.T, account geo.Account, name string) (s
 }
 
 // azcopy uploads, syncs and downloads with a signature of the container.
+//
+// Capability: Blobs: Programs that others wrote.
 func TestAzcopy(t *testing.T) {
 	r := newAzcopyRig(t)
 	url, key := r.container(t, rest.DevAccount, "one")
@@ -83,6 +85,8 @@ func (r *azcopyRig) requireHas(t *testing.T, url, name, tree string) {
 }
 
 // azcopy copies and syncs containers of two accounts: the server reads what it names.
+//
+// Capability: Blobs: Programs that others wrote.
 func TestAzcopyBetweenAccounts(t *testing.T) {
 	r := newAzcopyRig(t)
 	const other = geo.Account("another")

@@ -95,6 +95,7 @@ func TestDecodeTolerance(t *testing.T) {
 }
 
 // Bodies that are refused, each with its row.
+// It holds invariant 7.
 func TestDecodeErrors(t *testing.T) {
 	in := storageerr.InvalidInput
 	names := func(n int, more string) string {
@@ -261,6 +262,8 @@ func TestRoundTrip(t *testing.T) {
 
 // A body of the largest size that is nothing but markup or text is refused, and takes little more
 // memory than it has, whatever it is.
+//
+// Capability: Clients: Tables of every version since the 2008 preview.
 func TestDecodeIsBounded(t *testing.T) {
 	for _, unit := range []string{"<a>", "<a/>", "<!---->", "<?p?>", "a", "<a b=''/>", "&amp;", "<![CDATA[]]>", "<", "<d:a/>", "<d:a>x</d:a>", " a=''", strings.Repeat("a", 1<<19) + "<o/>"} {
 		for _, frame := range []string{"", "<entry>", entry("<d:a>"), entry(""), entry("<d:a ")} {

@@ -43,6 +43,8 @@ func nullOrder(filter, operator string) grammarRow {
 }
 
 // Every row of the tables of section 11.1 to 11.3, by its name, and the rules of the grammar.
+//
+// Capability: Clients: `$filter` of tables.
 func TestSection11(t *testing.T) {
 	const entity = `{"PartitionKey":"Football_7991_03","RowKey":"r","A":1,"i":5,"neg":-5,"d":5.5,"five":5.0,"s":"5","t":true,"f":false,` +
 		`"name":"O'Hara","e":"","eq":1,"or":true,"café":1,"_x1":1,` +
@@ -130,6 +132,8 @@ func TestSection11(t *testing.T) {
 }
 
 // The Tables row of 11.3: only TableName exists, and compares without case.
+//
+// Capability: Clients: `$filter` of tables.
 func TestSection11Tables(t *testing.T) {
 	for filter, want := range map[string]bool{
 		"TableName eq 'BLOGS'": true, "TableName gt 'blogr'": true, "TableName lt 'blogs'": false, "TableName eq 1": false,

@@ -64,6 +64,8 @@ func restText(p Plan) string {
 }
 
 // What the plans of filters that clients send look like.
+//
+// Capability: Clients: `$filter` of tables.
 func TestPlan(t *testing.T) {
 	for _, tc := range []struct{ filter, keys, rest string }{
 		{"", "*:*", ""},
@@ -175,6 +177,8 @@ func checkKeys(t *rapid.T, k Keys, universe []Key, holds func(Key) bool) {
 
 // The result does not depend on the plan: for any filter over any rows, the rows with keys in
 // the plan that pass the rest are those that a simple evaluation finds among all.
+//
+// Capability: Clients: `$filter` of tables.
 func TestPlanTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Key { return drawWhole(t, "row") }), 0, 12).Draw(t, "rows")
@@ -197,6 +201,8 @@ func TestPlanTwin(t *testing.T) {
 }
 
 // A filter on keys alone is a set of keys without a rest.
+//
+// Capability: Clients: `$filter` of tables.
 func TestPlanOfKeysIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		root := drawNode(t, 4)

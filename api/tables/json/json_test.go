@@ -91,6 +91,7 @@ func TestDecodeEntity(t *testing.T) {
 }
 
 // Bodies that are refused, each with its row.
+// It holds invariant 7.
 func TestDecodeEntityErrors(t *testing.T) {
 	in := storageerr.InvalidInput
 	for _, tc := range []struct {

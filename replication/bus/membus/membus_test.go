@@ -31,6 +31,7 @@ func (s suite) Pass(d time.Duration)               { s.clk.Advance(d) }
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // The in-memory bus keeps the promises of every bus.
+// It holds invariant 8.
 func TestConformance(t *testing.T) {
 	bustest.Run(t, func(_ *testing.T, b bus.Bounds) bustest.Bus {
 		clk := clock.NewManual(start)

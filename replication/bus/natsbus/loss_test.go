@@ -225,6 +225,8 @@ func TestProbeIsInvisible(t *testing.T) {
 
 // Nothing was lost that a probe left a hole for: messages that wait for their acknowledgement over many silences, as they
 // do while the disk of the receiver is nearly full, raise no alarm of the process that receives them next.
+//
+// Capability: Storage on a node: A disk that is nearly full.
 func TestProbesLeaveNoHoles(t *testing.T) {
 	s := newSite(t, bus.Bounds{})
 	s.o.SilenceMax = 50 * time.Millisecond

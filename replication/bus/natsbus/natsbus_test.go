@@ -100,6 +100,7 @@ func (s *site) Step()              {}
 func (s *site) Pass(time.Duration) {}
 
 // The JetStream bus keeps the promises of every bus.
+// It holds invariant 8.
 func TestConformance(t *testing.T) {
 	bustest.Run(t, func(t *testing.T, b bus.Bounds) bustest.Bus { return newSite(t, b) })
 }

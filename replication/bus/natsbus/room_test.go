@@ -11,6 +11,8 @@ import (
 
 // A stream for which there is no room takes no message, from a restart on as well; it delivers what it holds, raises no
 // alarm, and takes messages again by itself once there is room.
+//
+// Capability: Storage on a node: A disk that is nearly full.
 func TestClosedForWantOfRoom(t *testing.T) {
 	s := newSite(t, bus.Bounds{})
 	var closed atomic.Bool

@@ -17,29 +17,29 @@ import (
 	"antipode/test/rest"
 )
 
-// devConnection is how the README's program names the account on the default ports.
+// devConnection is how the program of the quick start names the account on the default ports.
 const devConnection = `"UseDevelopmentStorage=true"`
 
 var (
-	readmeProgram = regexp.MustCompile("(?s)```js\n(.*?)```")
-	readmeInstall = regexp.MustCompile("`npm install @azure/storage-blob@([0-9.]+)`")
-	readmePrinted = regexp.MustCompile(`(?m)\Aat the secondary: hello\nlive up to (\S+Z)\n\z`)
+	quickProgram = regexp.MustCompile("(?s)```js\n(.*?)```")
+	quickInstall = regexp.MustCompile("`npm install @azure/storage-blob@([0-9.]+)`")
+	quickPrinted = regexp.MustCompile(`(?m)\Aat the secondary: hello\nlive up to (\S+Z)\n\z`)
 )
 
-// testReadme runs the README's program as it stands there, but for the ports of this server, with the version that the
-// README installs.
-func testReadme(t *testing.T, p *devproc.Process, dir string) {
-	text, err := os.ReadFile("../README.md")
+// testQuickstart runs the program of the quick start as it stands there, but for the ports of this server, with the
+// version that the page installs.
+func testQuickstart(t *testing.T, p *devproc.Process, dir string) {
+	text, err := os.ReadFile("../docs/quickstart.md")
 	require.NoError(t, err)
 	var manifest struct{ Dependencies map[string]string }
 	b, err := os.ReadFile("npm/package.json")
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(b, &manifest))
-	install := readmeInstall.FindSubmatch(text)
+	install := quickInstall.FindSubmatch(text)
 	require.NotNil(t, install)
-	require.Equal(t, manifest.Dependencies["@azure/storage-blob"], string(install[1]), "the README installs another version than the tests")
+	require.Equal(t, manifest.Dependencies["@azure/storage-blob"], string(install[1]), "the quick start installs another version than the tests")
 
-	programs := readmeProgram.FindAllSubmatch(text, -1)
+	programs := quickProgram.FindAllSubmatch(text, -1)
 	require.Len(t, programs, 1)
 	program := string(programs[0][1])
 	require.Equal(t, 1, strings.Count(program, devConnection))
@@ -55,7 +55,7 @@ func testReadme(t *testing.T, p *devproc.Process, dir string) {
 	node.Dir = dir
 	out, err := node.CombinedOutput()
 	require.NoError(t, err, "node first.mjs:\n%s", out)
-	printed := readmePrinted.FindSubmatch(out)
+	printed := quickPrinted.FindSubmatch(out)
 	require.NotNil(t, printed, "%s", out)
 	synced, err := time.Parse(time.RFC3339, string(printed[1]))
 	require.NoError(t, err)
