@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"antipode/geo"
-	"antipode/server/flow"
 	"antipode/services/catalog"
 	"antipode/stamp/change"
 	"antipode/stamp/cursor"
@@ -84,7 +83,7 @@ func (l *location) underLease(id geo.RangeID, f func(*member, *ranges.Range)) {
 // leads the service's range there.
 func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.Range) {
 	l, own, at := a.home.far, m.n.Range(geo.FirstRange(svc)), s.now
-	got, seen := replication(a, svc, own, catalog).At(m.clock.Now()), a.synced[svc]
+	got, seen := replication(a, svc, own, catalog, m.clock.Now), a.synced[svc]
 	if s.now != at {
 		return // Reading the clock took a while: what the range held then may not be what it holds now.
 	}
@@ -131,9 +130,12 @@ func (s *Sim) checkSync(a *account, svc geo.Service, m *member, catalog *ranges.
 	s.checkCopied(a, svc, got.LastSync)
 }
 
+// noClock compares no time with a clock.
+func noClock() time.Time { return time.Time{} }
+
 // replication is what Get Service Stats answers at the secondary of an account, from the range
-// that holds the service there and from the catalog.
-func replication(a *account, svc geo.Service, own, cat *ranges.Range) stats.Replication {
+// that holds the service there and from the catalog, with the clock that now reads.
+func replication(a *account, svc geo.Service, own, cat *ranges.Range, now func() time.Time) stats.Replication {
 	var known []cursor.Progress
 	for _, d := range stats.Sources(firstRanges, a.name, svc) {
 		from := own
@@ -142,12 +144,12 @@ func replication(a *account, svc geo.Service, own, cat *ranges.Range) stats.Repl
 		}
 		known = append(known, from.Machine.Progress(geo.SourceRange{Origin: a.home.name, Range: d.ID}, a.name))
 	}
-	out := stats.Of(firstRanges, a.home.name, a.name, svc, known...)
-	rec, err := catalog.GetAccount(cat.State(), a.name)
-	if err != nil || rec.Copied <= rec.LastFailover {
-		return out
+	in := stats.Inputs{Account: a.name, Service: svc, Primary: a.home.name, From: firstRanges, Known: known}
+	if rec, err := catalog.GetAccount(cat.State(), a.name); err == nil && rec.Copied > rec.LastFailover {
+		in.Copied = rec.Copied
 	}
-	return flow.Regained(rec, out, known)
+	in.Now = now() // Last: a clock may take a while to read.
+	return stats.Compute(in)
 }
 
 // checkReceived: the payload of records at or below Last Sync Time is here, except for records

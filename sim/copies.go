@@ -72,7 +72,7 @@ func (m *member) regained(a *account, svc geo.Service) bool {
 		return true
 	}
 	cat := m.l.newest(geo.FirstRange(geo.Catalog))
-	return cat != nil && replication(a, svc, own, cat.n.Range(geo.FirstRange(geo.Catalog))).Known()
+	return cat != nil && replication(a, svc, own, cat.n.Range(geo.FirstRange(geo.Catalog)), noClock).Known()
 }
 
 // tookAccounts looks at the records of accounts after a group of the catalog.
@@ -271,8 +271,8 @@ func (s *Sim) shows(a *account, cat *ranges.Range) (e geo.Epoch, ok bool) {
 	if err != nil || !rec.Active || rec.Secondary != a.home.far.name {
 		return e, false
 	}
-	if state, incomplete := flow.CopyState(rec); incomplete {
-		if state.Status == stats.Bootstrap {
+	if is := flow.CopyOf(rec); is != stats.CopyWhole {
+		if is == stats.CopyPartial {
 			s.counts.BootstrapSeen++
 		}
 		return e, false

@@ -235,7 +235,7 @@ func (c *scenario) lastSync() string {
 			return
 		}
 		if m := c.far.newest(geo.FirstRange(c.service)); m != nil {
-			out = c.describe(replication(c.account, c.service, m.n.Range(geo.FirstRange(c.service)), catalog))
+			out = c.describe(replication(c.account, c.service, m.n.Range(geo.FirstRange(c.service)), catalog, noClock))
 		}
 	})
 	return out

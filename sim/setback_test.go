@@ -158,7 +158,7 @@ func (w *setBackWorld) honest() (known bool) {
 	var here map[string]int
 	w.ask(w.far, geo.FirstRange(geo.Catalog), func(_ *member, catalog *ranges.Range) {
 		if m := w.far.newest(geo.FirstRange(w.service)); m != nil {
-			r, here = replication(w.account, w.service, m.n.Range(geo.FirstRange(w.service)), catalog), w.values(m)
+			r, here = replication(w.account, w.service, m.n.Range(geo.FirstRange(w.service)), catalog, noClock), w.values(m)
 		}
 	})
 	if !r.Known() {

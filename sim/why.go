@@ -59,7 +59,7 @@ func (m *member) flow(a *account) admin.Flow {
 	receives := a.home != m.l && m.process.receiver != nil
 	if receives {
 		for _, svc := range m.l.s.used {
-			out.Services = append(out.Services, flow.Status(svc, m.replicationNow(a, svc).At(now), now))
+			out.Services = append(out.Services, flow.Status(svc, m.replicationNow(a, svc, now), now))
 		}
 	}
 	for _, id := range m.l.s.shipped {
@@ -115,7 +115,7 @@ func (l *location) progressNow(a *account, id geo.RangeID) (p cursor.Progress, k
 }
 
 // replicationNow is the state of a service of an account that the process receives, as status shows it.
-func (m *member) replicationNow(a *account, svc geo.Service) stats.Replication {
+func (m *member) replicationNow(a *account, svc geo.Service, now time.Time) stats.Replication {
 	var known []cursor.Progress
 	ahead := false
 	for _, d := range stats.Sources(firstRanges, a.name, svc) {
@@ -124,11 +124,9 @@ func (m *member) replicationNow(a *account, svc geo.Service) stats.Replication {
 		}
 		ahead = ahead || m.process.receiver.Ahead(d.ID)
 	}
-	out := stats.Of(firstRanges, a.home.name, a.name, svc, known...)
-	if ahead {
-		return out.But(stats.Clock)
-	}
-	return out
+	return stats.Compute(stats.Inputs{
+		Account: a.name, Service: svc, Primary: a.home.name, From: firstRanges, Known: known, Held: ahead, Now: now,
+	})
 }
 
 // unwell returns why a service is not well, "" if it is and nothing is named.

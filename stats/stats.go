@@ -33,7 +33,7 @@ type Replication struct {
 	// by a clock that was ahead (R6). Zero where LastSync is that.
 	UpTo geo.Timestamp
 	// Most is the greatest of the times that LastSync is the least of, where it is ahead of LastSync by more than clocks may
-	// differ; else zero. One that is ahead of the clock says nothing of when it was given: see At.
+	// differ; else zero. One that is ahead of the clock says nothing of when it was given: see at.
 	Most geo.Timestamp
 	// Behind is the number of streams that are not at their heads.
 	Behind int
@@ -56,14 +56,14 @@ func (r Replication) NoTime() Reason {
 	return r.Reason
 }
 
-// At returns what a node whose clock shows now may serve: a time that is ahead of it by more than
+// at returns what a node whose clock shows now may serve: a time that is ahead of it by more than
 // geo.ClockOffMax is not served (R6). The answer is then Unavailable. A smaller time, such as now,
 // would be true as well; but clocks of two nodes differ, so it could be below what another node
 // served before, and Last Sync Time never goes back (R13).
 //
 // Nor is the least of several times of which another one is ahead: all that was acknowledged while that was given may have
 // later times than it, so what its range has as of LastSync, by the clock, is not known.
-func (r Replication) At(now time.Time) Replication {
+func (r Replication) at(now time.Time) Replication {
 	if !max(r.LastSync, r.Kept, r.Most).AheadOf(now) {
 		return r
 	}
@@ -74,16 +74,16 @@ func (r Replication) At(now time.Time) Replication {
 	return r
 }
 
-// From returns the state of a service whose copy has all that was committed up to t: that of an account whose secondary
-// was its primary until then (R19). Without it Last Sync Time could go back by a planned failover, since the closed times
-// that the location has received of the new primary may be older than those that were shown before. wall is what the clock
-// showed then, zero where t is no further ahead; one that is ahead of now counts for nothing.
-func (r Replication) From(t, wall geo.Timestamp, now time.Time) Replication {
+// from returns the state of a service whose copy has all that was committed up to the last failover: that of an account whose
+// secondary was its primary until then (R19). Without it Last Sync Time could go back by a planned failover, since the closed
+// times that the location has received of the new primary may be older than those that were shown before. A wall that is
+// ahead of now counts for nothing.
+func (r Replication) from(in Inputs) Replication {
 	if !r.Known() {
 		return r
 	}
-	upTo := max(r.Committed(), t)
-	if shown := change.Shown(t, wall); !shown.AheadOf(now) {
+	upTo := max(r.Committed(), in.LastFailover)
+	if shown := change.Shown(in.LastFailover, in.LastFailoverWall); in.Now.IsZero() || !shown.AheadOf(in.Now) {
 		r.LastSync = max(r.LastSync, shown)
 	}
 	return r.committed(upTo)
@@ -100,28 +100,23 @@ func (r Replication) committed(t geo.Timestamp) Replication {
 	return r
 }
 
-// But returns the state of a service that is unavailable for one more reason.
-func (r Replication) But(why Reason) Replication { return UnavailableFor(worse(r.Reason, why)) }
-
 // Sources are the source ranges that decide about a service of an account: all that overlap the account's span
 // of the service, and the catalog's (R13). from is the table of the ranges of the account's primary location.
 func Sources(from *route.Table, a geo.Account, s geo.Service) []route.Range {
 	return append(slices.Clone(from.Account(s, a)), from.Service(geo.Catalog)...)
 }
 
-// Of computes the replication state of a service of an account whose primary is origin: the minimum sync time over
-// the account's streams of all Sources. known is what the account's secondary knows of each source range: one for
-// each range there that takes its records, the zero value with its source where one does not answer. The time is
-// absent without a closed time from each of them, unless they hold all keys of the account, and while a stream of the
-// account is stopped in one of them.
-func Of(from *route.Table, origin geo.Location, a geo.Account, s geo.Service, known ...cursor.Progress) Replication {
+// minimum is the least sync time over the account's streams of all Sources. It is absent without a closed time from each of
+// them, unless they hold all keys of the account, and while a stream of the account is stopped in one of them.
+func minimum(in Inputs) Replication {
+	a, s := in.Account, in.Service
 	out, upTo := Replication{Status: Live, LastSync: ^geo.Timestamp(0)}, ^geo.Timestamp(0)
 	var most geo.Timestamp
 	var why Reason
 	whole := true
 	var used []cursor.Progress
-	for _, d := range Sources(from, a, s) {
-		of := progressOf(geo.SourceRange{Origin: origin, Range: d.ID}, known)
+	for _, d := range Sources(in.From, a, s) {
+		of := progressOf(geo.SourceRange{Origin: in.Primary, Range: d.ID}, in.Known)
 		whole = whole && len(of) > 0
 		for _, p := range of {
 			used = append(used, p)

@@ -72,6 +72,11 @@ func stopped(p cursor.Progress, a geo.Account, why change.StopReason) cursor.Pro
 }
 
 // head is a stream that has applied all it has; behind is one below a closed head.
+// of is what is known of an account's tables, whatever the clock shows.
+func of(sources *route.Table, a geo.Account, known ...cursor.Progress) Replication {
+	return Compute(Inputs{Account: a, Service: geo.Table, Primary: "north", From: sources, Known: known})
+}
+
 func head(a geo.Account, lane geo.Lane) cursor.StreamProgress {
 	return cursor.StreamProgress{Stream: geo.Stream{Account: a, Lane: lane}, Applied: geo.Head{Seq: 7}}
 }
@@ -86,17 +91,16 @@ func TestR6TimesAheadAreNotServed(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	for _, ahead := range []time.Duration{-time.Hour, 0, geo.ClockOffMax} {
 		shown := live(geo.TimestampOf(now.Add(ahead)), 0)
-		require.Equal(t, shown, shown.At(now))
+		require.Equal(t, shown, shown.at(now))
 	}
 	for _, ahead := range []time.Duration{geo.ClockOffMax + time.Microsecond, 10 * time.Minute, 100 * 365 * 24 * time.Hour} {
-		require.Equal(t, UnavailableFor(Clock), live(geo.TimestampOf(now.Add(ahead)), 0).At(now))
+		require.Equal(t, UnavailableFor(Clock), live(geo.TimestampOf(now.Add(ahead)), 0).at(now))
 	}
-	require.Equal(t, UnavailableFor(Forked), UnavailableFor(Forked).At(now))
+	require.Equal(t, UnavailableFor(Forked), UnavailableFor(Forked).at(now))
 	kept := UnavailableFor(BehindOutbox)
 	kept.Kept = geo.TimestampOf(now)
-	require.Equal(t, kept, kept.At(now))
-	require.Equal(t, UnavailableFor(BehindOutbox), kept.At(now.Add(-time.Minute)))
-	require.Equal(t, UnavailableFor(Clock), kept.But(Clock))
+	require.Equal(t, kept, kept.at(now))
+	require.Equal(t, UnavailableFor(BehindOutbox), kept.at(now.Add(-time.Minute)))
 }
 
 func live(at geo.Timestamp, behind int) Replication {
@@ -211,7 +215,7 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Of(route.First(), "north", "acct", geo.Table, c.inputs...)
+			got := of(route.First(), "acct", c.inputs...)
 			require.Equal(t, c.want, got)
 			require.Equal(t, c.want.Status == Live, got.Known())
 		})
@@ -241,7 +245,7 @@ func TestOfIsMinimum(t *testing.T) {
 			}
 			inputs = append(inputs, from(r, closed, streams...))
 		}
-		got := Of(route.First(), "north", "acct", geo.Table, inputs...)
+		got := of(route.First(), "acct", inputs...)
 		require.True(t, got.Known())
 		for _, at := range times {
 			require.LessOrEqual(t, got.LastSync, at)
@@ -262,17 +266,17 @@ func TestR13OfSplitRanges(t *testing.T) {
 	left.ID, left.Span.End, right.ID, right.Span.Start = 10, at, 11, at
 	sources, err := route.New(append(route.First().Ranges()[:3:3], left, right)...)
 	require.NoError(t, err)
-	of := func(d route.Range, closed geo.Timestamp) cursor.Progress {
-		return cursor.Progress{Source: geo.SourceRange{Origin: "north", Range: d.ID}, Closed: closed, Span: d.Span, Descriptor: d.Version}
+	closed := func(d route.Range, at geo.Timestamp) cursor.Progress {
+		return cursor.Progress{Source: geo.SourceRange{Origin: "north", Range: d.ID}, Closed: at, Span: d.Span, Descriptor: d.Version}
 	}
-	state := func(known ...cursor.Progress) Replication { return Of(sources, "north", "acct", geo.Table, known...) }
-	require.Equal(t, live(50, 0), state(of(left, 50), from(catalog, 90)), "the other child holds nothing of it")
-	require.Equal(t, live(40, 0), state(of(left, 50), of(left, 40), from(catalog, 90)), "two ranges here take its records")
+	state := func(known ...cursor.Progress) Replication { return of(sources, "acct", known...) }
+	require.Equal(t, live(50, 0), state(closed(left, 50), from(catalog, 90)), "the other child holds nothing of it")
+	require.Equal(t, live(40, 0), state(closed(left, 50), closed(left, 40), from(catalog, 90)), "two ranges here take its records")
 	silent := cursor.Progress{Source: geo.SourceRange{Origin: "north", Range: left.ID}}
-	require.Equal(t, UnavailableFor(NotHeard), state(of(left, 50), silent, from(catalog, 90)), "one of them does not answer")
-	require.Equal(t, UnavailableFor(NotHeard), state(of(right, 50), from(catalog, 90)))
+	require.Equal(t, UnavailableFor(NotHeard), state(closed(left, 50), silent, from(catalog, 90)), "one of them does not answer")
+	require.Equal(t, UnavailableFor(NotHeard), state(closed(right, 50), from(catalog, 90)))
 	require.Equal(t, UnavailableFor(NotHeard), state(from(table, 50), from(catalog, 90)), "the parent is no source any more")
-	require.Equal(t, live(50, 0), Of(sources, "north", "zebra", geo.Table, of(right, 50), from(catalog, 90)))
+	require.Equal(t, live(50, 0), of(sources, "zebra", closed(right, 50), from(catalog, 90)))
 }
 
 // R6, R13: closed times that are ahead of the clock show their walls, and what that is the least of. While a range, or a
@@ -288,29 +292,30 @@ func TestR13TimesAheadShowTheirWalls(t *testing.T) {
 		p.Wall = wall
 		return p
 	}
-	of := func(known ...cursor.Progress) Replication {
-		return Of(route.First(), "north", "acct", geo.Table, known...).At(now)
+	shown := func(known ...cursor.Progress) Replication {
+		return of(route.First(), "acct", known...).at(now)
 	}
-	got := of(walled(table, at(-time.Second)), walled(catalog, at(-2*time.Second)))
+	got := shown(walled(table, at(-time.Second)), walled(catalog, at(-2*time.Second)))
 	require.Equal(t, Replication{Status: Live, LastSync: at(-2 * time.Second), UpTo: ahead}, got)
 	require.Equal(t, ahead, got.Committed())
 
 	late := behind("acct", 3, ahead-7)
 	late.SyncWall = at(-time.Minute)
-	got = of(walled(table, at(-time.Second), late), walled(catalog, at(-2*time.Second)))
+	got = shown(walled(table, at(-time.Second), late), walled(catalog, at(-2*time.Second)))
 	require.Equal(t, at(-time.Minute), got.LastSync)
 	require.Equal(t, ahead-7, got.Committed())
 
-	require.Equal(t, UnavailableFor(Clock), of(walled(table, 0), walled(catalog, at(-time.Second))), "a range without a wall")
-	require.Equal(t, UnavailableFor(Clock), of(walled(table, at(-time.Second), behind("acct", 3, ahead-7)), walled(catalog, at(-time.Second))), "a stream without one")
-	require.Equal(t, at(-time.Second), of(walled(table, at(-time.Second), behind("other", 3, ahead-7)), walled(catalog, at(0))).LastSync, "of another account")
+	require.Equal(t, UnavailableFor(Clock), shown(walled(table, 0), walled(catalog, at(-time.Second))), "a range without a wall")
+	require.Equal(t, UnavailableFor(Clock), shown(walled(table, at(-time.Second), behind("acct", 3, ahead-7)), walled(catalog, at(-time.Second))), "a stream without one")
+	require.Equal(t, at(-time.Second), shown(walled(table, at(-time.Second), behind("other", 3, ahead-7)), walled(catalog, at(0))).LastSync, "of another account")
 
 	budget := stopped(walled(table, at(-time.Hour)), "acct", change.StopBudget)
-	require.Equal(t, at(-time.Hour), of(budget, walled(catalog, at(0))).Kept)
-	require.Zero(t, of(budget, walled(catalog, 0)).Kept)
+	require.Equal(t, at(-time.Hour), shown(budget, walled(catalog, at(0))).Kept)
+	require.Zero(t, shown(budget, walled(catalog, 0)).Kept)
 
 	moved := live(at(-time.Minute), 0)
-	require.Equal(t, at(-time.Second), moved.From(ahead, at(-time.Second), now).LastSync)
-	require.Equal(t, ahead, moved.From(ahead, at(-time.Second), now).Committed())
-	require.Equal(t, at(-time.Minute), moved.From(ahead, 0, now).LastSync, "its wall is not known")
+	failedOver := func(wall geo.Timestamp) Inputs { return Inputs{LastFailover: ahead, LastFailoverWall: wall, Now: now} }
+	require.Equal(t, at(-time.Second), moved.from(failedOver(at(-time.Second))).LastSync)
+	require.Equal(t, ahead, moved.from(failedOver(at(-time.Second))).Committed())
+	require.Equal(t, at(-time.Minute), moved.from(failedOver(0)).LastSync, "its wall is not known")
 }

@@ -1,11 +1,11 @@
 package flow
 
 import (
-	"slices"
-
 	wire "antipode/client/admin"
+	"antipode/geo"
 	"antipode/services/catalog"
 	"antipode/stamp/cursor"
+	"antipode/stamp/route"
 	"antipode/stats"
 )
 
@@ -18,27 +18,25 @@ func (e ends) copyCause(why string) wire.Cause {
 	return c
 }
 
-// CopyState returns the state of all services of an account whose copy is not complete. One that is being made
-// begins with the deletion of what was there (R17); until then that may be read (R18).
-func CopyState(a *catalog.Account) (out stats.Replication, incomplete bool) {
-	switch {
-	case a.Unsure():
-		return stats.UnavailableFor(stats.Bootstrapping), true
-	case a.Partial():
-		return stats.Replication{Status: stats.Bootstrap}, true
-	case a.Bootstraps():
-		return stats.UnavailableFor(stats.Bootstrapping), true
+// Inputs are what a service of an account at its secondary is computed from, as far as the account's record says it. from is the
+// table of the ranges at the primary, known what the secondary knows of them.
+func Inputs(a *catalog.Account, s geo.Service, from *route.Table, known []cursor.Progress) stats.Inputs {
+	return stats.Inputs{
+		Account: a.Name, Service: s, Primary: a.Primary, From: from, Known: known, Copy: CopyOf(a), Copied: a.Copied,
+		LastFailover: a.LastFailover, LastFailoverWall: a.LastFailoverWall,
 	}
-	return stats.Replication{}, false
 }
 
-// Regained returns the state of a service whose copy was whole, by the account's record. What is known of it is of ranges
-// here; where one of them was recovered with a loss, it may be as it was while the copy was made (R4). Rows that are
-// not yet in it then are below every closed time: no Last Sync Time counts, and nobody reads it, before all is
-// here again that the copy was made of.
-func Regained(a *catalog.Account, r stats.Replication, known []cursor.Progress) stats.Replication {
-	if !r.Known() || r.Committed() >= a.Copied || !slices.ContainsFunc(known, func(p cursor.Progress) bool { return p.Recovered }) {
-		return r
+// CopyOf is how far the copy of an account is, by its record. One that is being made begins with the deletion of what was there
+// (R17); until then that may be read (R18).
+func CopyOf(a *catalog.Account) stats.Copy {
+	switch {
+	case a.Unsure():
+		return stats.CopyAwaited
+	case a.Partial():
+		return stats.CopyPartial
+	case a.Bootstraps():
+		return stats.CopyAwaited
 	}
-	return stats.UnavailableFor(stats.Bootstrapping)
+	return stats.CopyWhole
 }

@@ -154,9 +154,11 @@ func (l *Location) losses(name geo.Account, forks []catalog.Fork) (out []wire.Se
 	origin := known[0].Source.Origin
 	for _, s := range append([]geo.Service{geo.Catalog}, geo.Services[:]...) {
 		loss := wire.ServiceLoss{Service: s.String()}
-		rep := stats.Of(l.from, origin, name, s, known...)
+		in := stats.Inputs{Account: name, Service: s, Primary: origin, From: l.from, Known: known}
+		rep := stats.Compute(in)
 		if rep.UpTo != 0 { // They are partly by the clock.
-			rep = rep.At(l.o.Clock.Now())
+			in.Now = l.o.Clock.Now()
+			rep = stats.Compute(in)
 		}
 		switch {
 		case rep.Known():

@@ -1,6 +1,7 @@
 package location
 
 import (
+	"cmp"
 	"context"
 
 	"antipode/geo"
@@ -43,12 +44,9 @@ func (l *Location) Replication(ctx context.Context, a *catalog.Account, s geo.Se
 			a = now
 			continue
 		}
-		if out, incomplete := flow.CopyState(now); incomplete {
-			return out, nil
-		}
-		wall := l.o.Clock.Now()
-		out := stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover, a.LastFailoverWall, wall).At(wall)
-		return flow.Regained(now, out, known), nil
+		in := flow.Inputs(now, s, l.from, known)
+		in.Now = l.o.Clock.Now()
+		return stats.Compute(in), nil
 	}
 }
 
@@ -91,20 +89,12 @@ func (l *Location) ReplicationNow(a *catalog.Account, s geo.Service) stats.Repli
 			known = append(known, p)
 		}
 	}
-	for _, record := range []*catalog.Account{a, l.accountNow(stamp, a.Name)} {
-		if record == nil {
-			continue
-		}
-		if out, incomplete := flow.CopyState(record); incomplete {
-			return out
-		}
+	in := flow.Inputs(a, s, l.from, known)
+	if applied := l.accountNow(stamp, a.Name); applied != nil {
+		in.Copy = cmp.Or(in.Copy, flow.CopyOf(applied))
 	}
-	wall := l.o.Clock.Now()
-	out := flow.Regained(a, stats.Of(l.from, a.Primary, a.Name, s, known...).From(a.LastFailover, a.LastFailoverWall, wall).At(wall), known)
-	if l.waitsForClock(a, s) {
-		return out.But(stats.Clock)
-	}
-	return out
+	in.Now, in.Held = l.o.Clock.Now(), l.waitsForClock(a, s)
+	return stats.Compute(in)
 }
 
 // accountNow returns the record of an account as a replica of the catalog in this process has applied it, nil if it
