@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -18,13 +19,19 @@ import (
 	"antipode/server/dev"
 )
 
+// noCalls is a process that answers no call of operators.
+type noCalls struct{}
+
+func (noCalls) Operations() []admin.Operation                  { return nil }
+func (noCalls) Ready(context.Context) []wire.LocationReadiness { return nil }
+
 // gateway is the admin port of a gateway. It answers requests of one path in turn, repeating the
 // last answer, proves that it has a token, and refuses other requests.
 func gateway(t *testing.T, path string, answers ...http.HandlerFunc) Options {
 	t.Helper()
 	token, err := admin.OpenTokenFile(filepath.Join(t.TempDir(), admin.TokenFileName))
 	require.NoError(t, err)
-	port := admin.Handler(nil, prometheus.NewRegistry(), admin.Options{TokenFile: token})
+	port := admin.Handler(noCalls{}, prometheus.NewRegistry(), admin.Options{TokenFile: token})
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/token-file" {
