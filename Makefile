@@ -7,6 +7,8 @@ LINT := $(BIN)/golangci-lint
 PROTOC_GEN_GO_VERSION := v1.36.12
 PROTOC_GEN_GO_GRPC_VERSION := v1.6.2
 ARGS ?=
+# What the tests start: built once, not by each package; a server with the race detector, say, is named instead.
+ANTIPODE_BINARY ?= $(CURDIR)/$(BIN)/antipode
 CLUSTER_DATA ?= ./antipode-cluster
 RUNS ?= 100
 SEED ?= 0
@@ -17,7 +19,7 @@ ROUNDS ?= 5
 FIGURES ?=
 RUN ?= .
 FUZZTIME ?= 10s
-PACKAGES ?= ./stamp/...
+PACKAGES ?= ./...
 FIGURES_DIR ?= .
 # Of the package: below every release while it is made from a commit.
 VERSION ?= 0.0~git$(shell git rev-list --count HEAD).$(shell git rev-parse --short HEAD)
@@ -64,8 +66,10 @@ check: ## format, lint and short tests: before each commit
 	$(MAKE) lint
 	go test -short $$(go list ./... | grep -v '^antipode/test')
 
-unit: ## tests of all packages
-	go test -parallel 4 -timeout 30m $$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$')
+# server/dev waits for timers of whole locations most of its minutes: it begins first, and two other packages run beside it.
+unit: build ## tests of all packages
+	ANTIPODE_BINARY=$(ANTIPODE_BINARY) go test -parallel 4 -p 3 -timeout 30m antipode/server/dev \
+		$$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$' -e '^antipode/server/dev$$')
 
 sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 replays one
 	go test -count=1 -timeout 60m ./sim -v -args -runs=$(RUNS) -seed=$(SEED) -stalls=$(STALLS)
@@ -74,8 +78,9 @@ sim-bugs: ## the simulator catches each planted bug
 	go test -count=1 -timeout 60m -tags plantedbugs ./sim -v -run TestPlanted
 
 e2e: build ## end-to-end tests against the real binary
-	go test -count=1 -timeout 20m $$(go list ./test/... | grep -v -e /hostile -e /starved)
-	go test -count=1 -timeout 12m -p 1 ./test/hostile ./test/starved # Alone: they starve whatever runs beside them.
+	ANTIPODE_BINARY=$(ANTIPODE_BINARY) go test -count=1 -timeout 20m $$(go list ./test/... | grep -v -e /hostile -e /starved)
+	# Alone: they starve whatever runs beside them.
+	ANTIPODE_BINARY=$(ANTIPODE_BINARY) go test -count=1 -timeout 12m -p 1 ./test/hostile ./test/starved
 
 # The race detector crashes where timers of one synctest bubble run on two processors at once
 # (https://go.dev/issue/78156), so packages whose tests use it get one each.
@@ -86,7 +91,7 @@ race: ## the race detector on every package but the end-to-end tests, and but RA
 	go test -race -short -parallel 1 -cpu 1 -timeout 30m $$(grep testing/synctest $(BIN)/race.packages | cut -d ' ' -f 1)
 	go test -race -short -parallel 1 -timeout 30m $$(grep -v testing/synctest $(BIN)/race.packages | cut -d ' ' -f 1)
 
-slow: ## the 20 slowest tests of PACKAGES=./stamp/..., in seconds
+slow: ## the 20 slowest tests of PACKAGES=./..., in seconds
 	@set -o pipefail; go test -count=1 -json $(PACKAGES) | \
 		sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)","Test":"([^"]*)","Elapsed":([0-9.e-]+).*/\4 \1 \2 \3/p' | \
 		sort -rg | head -n 20
