@@ -47,7 +47,7 @@ func TestCORSOfFrontEnds(t *testing.T) {
 		"another location":     {api.Options{Forward: routing.NewForwarder("test", at(elsewhere), nil)}, "/away/things()", http.StatusTeapot, "", ""},
 		"an unknown account":   {api.Options{}, "/nobody/things()", 403, "", ""},
 		"a stale read": {
-			api.Options{UpToDate: func(*catalog.Account) bool { return false }}, "/acct/?restype=service&comp=stats", 400, "http://a.test", "X-Antipode-May-Be-Stale",
+			api.Options{Authority: authority{upToDate: func(*catalog.Account) bool { return false }}}, "/acct/?restype=service&comp=stats", 400, "http://a.test", "X-Antipode-May-Be-Stale",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -266,7 +266,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 	x.r = x.r.WithContext(ctx)
 	protocol.WatchSender(x.w, x.r) // Until the request's time is over.
 	x.req.HTTP = x.r
-	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect != operation.Reads && x.o.Passed != nil && x.o.UpToDate(account) {
+	if !target.Secondary && x.asked.Effect != operation.Reads && x.o.Authority.UpToDate(account) {
 		x.w.Before(x.breakOffStale)
 	}
 	switch place, err := x.leaders.Pass(x.routed(), x.leads()); place {
@@ -281,7 +281,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 		x.op = opNoSecondary
 		return err
 	}
-	if x.o.UpToDate != nil && !target.Secondary && x.asked.Effect == operation.Reads {
+	if !target.Secondary && x.asked.Effect == operation.Reads {
 		x.w.Before(x.markStale)
 	}
 	x.w.Before(x.allowOrigin) // Behind markStale, whose header may be exposed.
@@ -291,7 +291,7 @@ func (x *exchange) here(ctx context.Context, badTimeout error) error {
 // markStale marks the answer to a read under the primary name that may be older than a write that was acknowledged at
 // the other location (R21). It is called when the header is written: what is true then was true when the state was read.
 func (x *exchange) markStale() {
-	if x.location(x.req.Account) == x.o.Location && !x.o.UpToDate(x.req.Account) {
+	if x.location(x.req.Account) == x.o.Location && !x.o.Authority.UpToDate(x.req.Account) {
 		x.w.Header().Set(protocol.HeaderMayBeStale, "true")
 	}
 }
@@ -301,7 +301,7 @@ func (x *exchange) markStale() {
 // answers. From there to the client, by other nodes too, is a way on which a process can stand still across a promotion.
 // Where a higher epoch is known the account may have moved meanwhile as planned, and the answer be that of the new primary.
 func (x *exchange) breakOffStale() {
-	if x.w.Status < http.StatusInternalServerError && !x.o.UpToDate(x.req.Account) && !x.o.Passed(x.req.Account) {
+	if x.w.Status < http.StatusInternalServerError && !x.o.Authority.UpToDate(x.req.Account) && !x.o.Authority.Passed(x.req.Account) {
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -106,9 +106,11 @@ func newGatewayRig(t *testing.T) *gatewayRig {
 		rig.knows[l] = directory{"acct": "north", "mirror": "south"}
 		f := newFrontEnd(t, api.Options{
 			Location: l, Directory: rig.knows[l], Leader: ledBy(leader),
-			Passed:   func(*catalog.Account) bool { return rig.passed[l] },
-			UpToDate: func(*catalog.Account) bool { return !rig.passed[l] && !rig.unsure[l] },
-			Forward:  routing.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
+			Authority: authority{
+				passed:   func(*catalog.Account) bool { return rig.passed[l] },
+				upToDate: func(*catalog.Account) bool { return !rig.passed[l] && !rig.unsure[l] },
+			},
+			Forward: routing.NewForwarder(string(l), func(to geo.Location, _ geo.Service) []string { return rig.endpoints[to] }, nil),
 		})
 		arrivals := &atomic.Int32{}
 		rig.arrivals[l] = arrivals

@@ -29,10 +29,10 @@ func (x *exchange) unreadable() error {
 
 // incomplete is why the secondary cannot be read where the record of the account has it as whole.
 func (x *exchange) incomplete(ctx context.Context) error {
-	if !x.req.Secondary || x.o.Whole == nil || x.asked.Secondary == operation.Only {
+	if !x.req.Secondary || x.asked.Secondary == operation.Only {
 		return nil
 	}
-	whole, err := x.o.Whole(ctx, x.req.Account, x.service)
+	whole, err := x.o.Authority.CopyWhole(ctx, x.req.Account, x.service)
 	if err == nil && !whole {
 		err = errCopyIncomplete
 	}
@@ -67,9 +67,9 @@ func (x *exchange) doubted(want geo.Location) bool {
 	case want != x.o.Location || x.req.Secondary:
 		return false
 	case x.asked.Effect == operation.Reads:
-		return x.o.Passed != nil && x.o.Passed(x.req.Account)
+		return x.o.Authority.Passed(x.req.Account)
 	}
-	return x.o.UpToDate != nil && !x.o.UpToDate(x.req.Account)
+	return !x.o.Authority.UpToDate(x.req.Account)
 }
 
 // outrun refuses a request under the primary name that a gateway sends with a higher epoch than the account has here: the

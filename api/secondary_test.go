@@ -59,9 +59,9 @@ func TestR4PartOfACopyIsNotReadable(t *testing.T) {
 	whole := false
 	f := startFrontEnd(t, api.Options{
 		Location: "north", Directory: directory{"acct": "south"},
-		Whole: func(_ context.Context, a *catalog.Account, s geo.Service) (bool, error) {
+		Authority: authority{whole: func(_ context.Context, a *catalog.Account, s geo.Service) (bool, error) {
 			return whole && a.Name == "acct" && s == geo.Table, nil
-		},
+		}},
 	})
 	read := func() answer {
 		return send(t, signed(t, "GET", f.url+"/acct-secondary/things(PartitionKey='p',RowKey='r')", nil))

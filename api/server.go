@@ -72,14 +72,8 @@ type Options struct {
 	Forward *routing.Forwarder
 	// Route returns the table of the location's ranges. Nil means that of a new stamp.
 	Route func() *route.Table
-	// UpToDate reports whether a read of an account under its primary name shows everything that was acknowledged at
-	// either location (R21). Nil means that it does.
-	UpToDate func(*catalog.Account) bool
-	// Passed reports whether another location is known to have, or to claim, the account in a higher epoch than the one that
-	// it has here as the primary (R21). Nil means that none is.
-	Passed func(*catalog.Account) bool
-	// Whole reports whether the copy of an account's service is whole here, where its record says so. Nil means that it is.
-	Whole func(context.Context, *catalog.Account, geo.Service) (bool, error)
+	// Authority is what the location knows of whether its answers count. Nil means that they all do.
+	Authority Authority
 	// Leader and Leaderless are those of routing.Leaders.
 	Leader     routing.Leader
 	Leaderless func(geo.RangeID) bool
@@ -124,6 +118,9 @@ func NewServer(o Options) *Server {
 	}
 	if o.Observe == nil {
 		o.Observe = func(geo.Service, string, int, string, time.Duration) {}
+	}
+	if o.Authority == nil {
+		o.Authority = sole{}
 	}
 	if o.Leaving == nil {
 		o.Leaving = func() bool { return false }

@@ -192,7 +192,7 @@ func (x *exchange) inside(ctx context.Context, of *protocol.Request, at sourceUR
 	if err := y.incomplete(ctx); err != nil {
 		return nil, refusedSource(err)
 	}
-	if y.o.UpToDate != nil && !y.req.Secondary {
+	if !y.req.Secondary {
 		x.marking.Lock()
 		x.w.Before(y.markStale)
 		x.marking.Unlock()

@@ -347,12 +347,12 @@ func TestSourceIsReadWhereItIsServed(t *testing.T) {
 		"led here":            {api.Options{Leader: ledHere}, mine, "", false, false},
 		"led elsewhere":       {api.Options{Leader: ledBy("http://127.0.0.1:1")}, mine, "", false, false},
 		"not led":             {api.Options{Leader: ledNowhere}, mine, "", false, false},
-		"up to date":          {api.Options{UpToDate: always, Passed: never}, mine, "", false, false},
-		"perhaps not":         {api.Options{UpToDate: never, Passed: never}, mine, "", false, true},
-		"passed":              {api.Options{UpToDate: never, Passed: always}, mine, "503 CannotVerifyCopySource", false, false},
-		"passed, a secondary": {api.Options{UpToDate: never, Passed: always}, mirror, "", false, false},
-		"not whole":           {api.Options{Whole: partly}, mirror, "503 CannotVerifyCopySource", false, false},
-		"not whole, primary":  {api.Options{Whole: partly}, mine, "", false, false},
+		"up to date":          {api.Options{Authority: authority{upToDate: always, passed: never}}, mine, "", false, false},
+		"perhaps not":         {api.Options{Authority: authority{upToDate: never, passed: never}}, mine, "", false, true},
+		"passed":              {api.Options{Authority: authority{upToDate: never, passed: always}}, mine, "503 CannotVerifyCopySource", false, false},
+		"passed, a secondary": {api.Options{Authority: authority{upToDate: never, passed: always}}, mirror, "", false, false},
+		"not whole":           {api.Options{Authority: authority{whole: partly}}, mirror, "503 CannotVerifyCopySource", false, false},
+		"not whole, primary":  {api.Options{Authority: authority{whole: partly}}, mine, "", false, false},
 		"on its way":          {api.Options{Directory: offeredDirectory{sourceAccounts()}}, mine, "", true, false},
 	} {
 		t.Run(name, func(t *testing.T) {

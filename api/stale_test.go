@@ -25,8 +25,10 @@ func TestR21AnswerBehindAPauseIsBrokenOff(t *testing.T) {
 		w.WriteHeader(status)
 	})
 	f := startFrontEnd(t, api.Options{
-		Location: "north", Leader: ledBy(leader), UpToDate: func(*catalog.Account) bool { return !paused.Load() },
-		Passed: func(*catalog.Account) bool { return passed.Load() },
+		Location: "north", Leader: ledBy(leader), Authority: authority{
+			upToDate: func(*catalog.Account) bool { return !paused.Load() },
+			passed:   func(*catalog.Account) bool { return passed.Load() },
+		},
 	})
 	ask := func(method string) (*http.Response, error) {
 		paused.Store(false)

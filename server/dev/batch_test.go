@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -39,12 +40,16 @@ func action(kind aztables.TransactionType, pk, rk, props string) aztables.Transa
 	}
 }
 
-// listed is the rows of a filter as RowKey=v, following the continuations.
+// listed is the rows of a filter as RowKey=v, following the continuations; none of a table that has not arrived.
 func listed(t *testing.T, table *aztables.Client, filter string, top int32) (rows []string) {
 	t.Helper()
 	pager := table.NewListEntitiesPager(&aztables.ListEntitiesOptions{Filter: &filter, Top: &top, Select: to.Ptr("RowKey,v")})
 	for pager.More() {
 		page, err := pager.NextPage(t.Context())
+		var said *azcore.ResponseError
+		if errors.As(err, &said) && said.StatusCode == http.StatusNotFound {
+			return nil
+		}
 		require.NoError(t, err, filter)
 		require.LessOrEqual(t, len(page.Entities), int(top))
 		for _, b := range page.Entities {

@@ -23,8 +23,7 @@ func (l *Location) Serve(o *api.Options, m *Meters) {
 		m.Requests.Observe(l.o.Name, s, opClone, status, code, took)
 	}
 	names := l.Directory.Containers()
-	o.Location, o.Directory, o.Route, o.UpToDate, o.Passed = l.o.Name, l.Directory, l.Route, l.UpToDate, l.Passed
-	o.Clone, o.Whole = l.clones.find, l.CopyWhole
+	o.Location, o.Directory, o.Route, o.Authority, o.Clone = l.o.Name, l.Directory, l.Route, l, l.clones.find
 	o.Accounts = &accounts.Handler{Stats: l.Replication, Stamp: l, Writer: l.Primary}
 	o.Tables = &tables.Handler{
 		Stamp: l, Writer: l.Primary, Scans: l.o.Scans, NameRest: l.o.NameRest, Names: names,
