@@ -107,7 +107,7 @@ func TestSentencesCheck(t *testing.T) {
 	for _, text := range []string{
 		words,
 		words + "\n\n" + words,
-		words + "(R6). " + words,
+		words[len("word "):] + "(R6). " + words,
 		"\tstart " + words + words,
 		"A list:\n  - " + words + "\n  - " + words,
 		"What is left is for trims.",
