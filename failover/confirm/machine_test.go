@@ -67,8 +67,8 @@ func epoch(n geo.EpochNumber, l geo.Location) geo.Epoch { return geo.Epoch{Numbe
 
 var errAway = errors.New("nobody answers")
 
-// R21: a node that has started takes no writes until the other location has answered, however long that takes, and
-// takes them from then on, whether the other location answers or not.
+// R21: a node that has started takes no writes until the other location has answered, however long that takes.
+// From then on it takes them, whether the other location answers or not.
 func TestR21StartsUnconfirmed(t *testing.T) {
 	o := newOwner(t)
 	require.False(t, o.writes(), "before the first step")

@@ -30,9 +30,9 @@ const (
 	refused = "REFUSED"
 )
 
-// What each question is answered with (table): RFC 1034 4.3.2, RFC 2308 (a name that does not exist, and one without
-// the type, have the SOA record), RFC 4592 2.2.2 (a name with names below it exists), RFC 2181 10.1 (nothing beside
-// a CNAME), RFC 8482 (one record for any type). The zone is authoritative for nothing else.
+// The answer to each question (table), by RFC 1034 4.3.2. RFC 2308: a name that does not exist, and one without the
+// type, have the SOA record. RFC 4592 2.2.2: a name with names below it exists. RFC 2181 10.1: nothing stands
+// beside a CNAME. RFC 8482: one record answers any type. The zone is authoritative for nothing else.
 func TestAnswer(t *testing.T) {
 	z, v := newZone(t), filled(t)
 	const cname = "NOERROR\n= pictures.blob.storage.test. 5 IN CNAME blob.north.store.storage.test."

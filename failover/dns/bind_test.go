@@ -102,8 +102,8 @@ func moved(t *testing.T, n geo.EpochNumber, l geo.Location, r catalog.Redundancy
 	return v
 }
 
-// The records of a view are pushed to a real BIND, a move changes them, one that was away gets the newest state, and one
-// that knows an older epoch changes nothing.
+// The records of a view are pushed to a real BIND, and a move changes them. A pusher that was away gets the newest
+// state, and one that knows an older epoch changes nothing.
 //
 // Capability: Names: The same records at BIND by RFC 2136 with TSIG.
 func TestBIND(t *testing.T) {
@@ -306,7 +306,7 @@ func TestBINDClone(t *testing.T) {
 	leads("")
 }
 
-// What somebody else keeps at the name of a clone stays, and the account's own names are pushed all the same.
+// Records of others at the name of a clone stay, and the account's own names are pushed all the same.
 //
 // Capability: Names: The same records at BIND by RFC 2136 with TSIG.
 func TestBINDForeignClone(t *testing.T) {

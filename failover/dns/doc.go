@@ -12,7 +12,7 @@
 //	_epoch.ACCOUNT.SERVICE.ZONE            TXT with the epoch: see Entry.Text. No other record may be beside a CNAME
 //	SERVICE.LOCATION.store.ZONE            A and AAAA of the location's front ends
 //
-// Invariant: of two records of an account the one with the higher epoch wins, whatever stamp has it and
-// in whatever sequence they come, and no answer goes back to a lower epoch, also not after a restart
-// while both stamps are away.
+// Invariant: the record of an account with the higher epoch wins, whatever stamp has it and in whatever
+// sequence the records come. No answer goes back to a lower epoch, also not after a restart while both
+// stamps are away.
 package dns

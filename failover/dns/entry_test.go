@@ -11,7 +11,8 @@ import (
 	"antipode/services/catalog"
 )
 
-// What Text writes ParseText reads, and the secondary's name is there only where it can be read (table).
+// ParseText reads what Text writes, and the secondary's name is there only if the secondary can be read
+// (table).
 func TestText(t *testing.T) {
 	for want, e := range map[string]Entry{
 		"v=antipode1 epoch=3@north location=north role=primary secondary=south": in("pictures", 3, north, catalog.RAGRS),

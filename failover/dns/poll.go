@@ -158,7 +158,8 @@ func (p *Poller) report(s *poll, err error) {
 	}
 }
 
-// merge takes a list. What a View does not take, and the disk, are no failures of the source.
+// merge takes a list. A record that the View does not take, or a failure of the disk, is no failure
+// of the source.
 func (p *Poller) merge(from geo.Location, list []Entry) {
 	err := p.o.View.Merge(from, list)
 	if errors.Is(err, ErrEntry) || errors.Is(err, ErrFull) {

@@ -130,8 +130,8 @@ func (around) Names(_ context.Context, _ string, after geo.Account) (Page, error
 	return Page{Version: "v", Next: map[geo.Account]geo.Account{"": "bbb", "bbb": "aaa", "aaa": "bbb"}[after]}, nil
 }
 
-// With one stamp away the other's changes are taken, and with both away everything is answered as it was. That a stamp is
-// away for long is logged once, and once that it is back; an election is not worth a line.
+// With one stamp away the other's changes are taken, and with both away everything is answered as it was. A long
+// absence of a stamp is logged once, and its return once; an election is not worth a line.
 func TestStampsAreAway(t *testing.T) {
 	var out bytes.Buffer
 	v, a, b, c := openView(t, vfs.NewMem()), newStamp(north), newStamp(south), clock.NewManual(time.Unix(1e9, 0))

@@ -162,7 +162,7 @@ func TestPushBacksOff(t *testing.T) {
 	require.Zero(t, p.Waiting())
 }
 
-// What is decided of an account by the text at the server (table).
+// The text at the server decides what is pushed for an account (table).
 func TestPushDecides(t *testing.T) {
 	p, _, _ := newTestPusher(filled(t), newZone(t), "", key)
 	here := held{in("pictures", 3, north, catalog.RAGRS), true}

@@ -10,9 +10,9 @@ import (
 	"antipode/geo"
 )
 
-// The names of an account's clone follow the account in a second update. What somebody else keeps at them does not
-// keep the account's names from following a failover. They have no epoch record: the prerequisite is that of the account, as
-// it is pushed, so that one that knows an older epoch changes nothing.
+// The names of an account's clone follow the account in a second update. So records of others at the clone's names do
+// not keep the account's names from following a failover. The clone's names have no epoch record. Their prerequisite
+// is the account's record as it is pushed, so that a pusher that knows an older epoch changes nothing.
 
 // cloneName returns the name of the clone of an account.
 func (z *Zone) cloneName(a geo.Account, s geo.Service) string {

@@ -78,8 +78,8 @@ func TestEDNS(t *testing.T) {
 	require.Equal(t, msg.RcodeFormatError, exchange(t, s, "tcp", m).Rcode)
 }
 
-// What does not fit the size that the asker takes is cut, with the bit that has it ask over TCP: 512 bytes without EDNS,
-// and never more than 1232 over UDP (table).
+// An answer above the size that the asker takes is cut, with the bit that makes it ask over TCP: 512 bytes without
+// EDNS, and never more than 1232 over UDP (table).
 func TestTruncation(t *testing.T) {
 	o := zoneOptions()
 	var list []netip.Addr

@@ -27,9 +27,9 @@ var ErrUnsaved = errors.New("dns: the file of names could not be written")
 // View is where the names of all accounts lead to, by what was seen of both stamps. Methods may be
 // called concurrently.
 //
-// Invariant: the epoch of an entry never goes back. What a query is answered from was written to disk
-// before, so a restart does not go back either; if the disk fails, the newer entry is answered all the
-// same, and written when the disk works again. A view of NewView has no file, and forgets with its process.
+// Invariant: the epoch of an entry never goes back. An entry is on disk before a query is answered from it,
+// so a restart does not go back either. If the disk fails, the newer entry is answered all the same, and
+// written when the disk works again. A view of NewView has no file, and forgets with its process.
 type View struct {
 	// fs is nil without a file.
 	fs  vfs.FS

@@ -17,7 +17,8 @@ import (
 	"antipode/services/catalog"
 )
 
-// Of two records the higher epoch wins, and within an epoch that of its location (table).
+// The record with the higher epoch wins. Within an epoch the record of the epoch's own location
+// wins (table).
 func TestMerge(t *testing.T) {
 	first := in("pictures", 3, north, catalog.RAGRS)
 	grs := in("pictures", 3, north, catalog.GRS)
@@ -76,8 +77,8 @@ func TestViewIsBounded(t *testing.T) {
 	require.Equal(t, geo.EpochNumber(2), e.Epoch.Number)
 }
 
-// Whatever sequence the stamps answer in, with old answers among them, with crashes and with a disk that fails,
-// the epoch that a name is answered with never goes back, and the highest one that was seen is there at the end.
+// The epoch in the answers for a name never goes back, and the highest one that was seen is there at the end.
+// The stamps answer in any sequence, with old answers among them, crashes, and a disk that fails.
 func TestViewNeverGoesBack(t *testing.T) {
 	names := []geo.Account{"abc", "mail", "pictures"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,8 +14,8 @@ import (
 	"antipode/internal/identity"
 )
 
-// ttlDefault is how long a resolver may keep an answer, and so how long after a move clients may come to
-// the former location, which forwards them or names the other one. At five seconds a resolver with any
+// ttlDefault is how long a resolver may keep an answer. For as long after a move clients may come to the
+// former location, which forwards them or names the other one. At five seconds a resolver with any
 // number of clients asks for a name twelve times a minute, which costs a server less than a connection
 // that its clients open; below one second resolvers round up or ask for each request.
 const ttlDefault = 5 * time.Second

@@ -56,11 +56,11 @@ func (c *Client) sent(page []Claim) claims {
 // claimsPage is how many claims one call carries.
 const claimsPage = 1000
 
-// Claim registers that the node's location is about to become the primary of accounts in the given epochs, and returns the
-// monotonic time of this node from which no lease of another location holds for them (R21): R19's commit must not be
-// before. It may be called again with the same epochs, after an error or a restart. After an error other than
-// ErrPassed it is not known which claims are registered: they may keep the present primary from
-// acknowledging until Withdraw.
+// Claim registers that the node's location is about to become the primary of accounts in the given epochs. It returns
+// the monotonic time of this node from which no lease of another location holds for them (R21). R19's commit must not
+// be before. It may be called again with the same epochs, after an error or a restart. After an error other than
+// ErrPassed it is not known which claims are registered: they may keep the present primary from acknowledging until
+// Withdraw.
 func (c *Client) Claim(ctx context.Context, epochs map[geo.Account]geo.EpochNumber, here geo.Location) (until time.Duration, err error) {
 	var page []Claim
 	send := func() error {

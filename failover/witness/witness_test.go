@@ -61,7 +61,7 @@ func (p *place) claim(a geo.Account, n geo.EpochNumber, l geo.Location) time.Dur
 	return wait
 }
 
-// R21: a promotion waits for the leases that were granted before its claim, to the end of the last one, and not for those
+// R21: a promotion waits to the end of the last lease that was granted before its claim. It does not wait for leases
 // that were granted after it, which list the claim.
 func TestR21ClaimWaitsForLeases(t *testing.T) {
 	p := newPlace(t)

@@ -8,8 +8,8 @@ import (
 )
 
 // Answers says which changes of a range were surely answered to clients, as the headers of its groups say (R22): the
-// header of a group names the last index that its leader had answered in its term. What a leader had answered when it died
-// and no group of it says is not known, so a change that is not surely answered may have been.
+// header of a group names the last index that its leader had answered in its term. A leader that died may have
+// answered more than its groups say. So a change that was not surely answered may still have been answered.
 type Answers struct {
 	// Term is that of the last group, and After the last commit time before the first one of it.
 	Term  uint64

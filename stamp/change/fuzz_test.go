@@ -12,9 +12,9 @@ import (
 	"antipode/test/golden"
 )
 
-// addGolden seeds a fuzz target with every value of every golden file, and with the
-// same under a fresh checksum after a byte was changed, so that the fuzzer starts
-// behind the check of the checksum.
+// addGolden seeds a fuzz target with every value of every golden file. It adds each value again
+// with one byte changed and a fresh checksum, so that the fuzzer starts behind the check of the
+// checksum.
 func addGolden(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{formatVersion})

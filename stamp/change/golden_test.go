@@ -247,8 +247,7 @@ func goldenBytes(t testing.TB, file, name string) []byte {
 	return golden.Bytes(t, text)
 }
 
-// What stands in the golden files is still read, as the value that wrote it (frozen
-// files, each decoder).
+// Each decoder still reads its frozen golden files as the values that wrote them.
 func TestGoldenIsRead(t *testing.T) {
 	for name, want := range goldenRecords {
 		b := goldenBytes(t, "record", name)

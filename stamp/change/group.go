@@ -49,8 +49,8 @@ type Group struct {
 	ID   GroupID
 	Pred GroupID
 	// Answered is the last index of the log that the leader had answered to clients, in its term,
-	// when it evaluated the group; zero for none. What lies above the greatest one found in a log
-	// may never have been answered.
+	// when it evaluated the group; zero for none. Entries above the greatest one found in a log may
+	// never have been answered.
 	Answered uint64
 	// parts are the encoded parts behind the header.
 	parts []byte

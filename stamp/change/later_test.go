@@ -9,9 +9,10 @@ import (
 	"antipode/geo"
 )
 
-// What this build writes it understands, and so it does what it cannot apply for being damaged. A group of a later
-// version, a part of a kind that is not known or only reserved, and a record or closed record of a later version
-// in a part, and a stop for a reason of one, it does not; the checksum has to be right (R1, R11).
+// This build understands what it writes, and also a group that it cannot apply because it is damaged. It does not
+// understand a group of a later version, or a part of an unknown or reserved kind. Nor does it understand a part
+// with a record or closed record of a later version, or a stop for a reason of one. The checksum has to be right
+// (R1, R11).
 func TestR1UnderstoodGroups(t *testing.T) {
 	small := goldenSmallGroup(t)
 	part := func(kind PartKind, body []byte) []byte {

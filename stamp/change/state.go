@@ -29,19 +29,20 @@ type Gate struct {
 	// Numbered: changes get numbers and enter the outbox (R10).
 	Numbered bool
 	// Turn counts how often the gate of Epoch was closed for a move, and opened again since (R19): odd is
-	// closed. Of two gates of one epoch the one with the greater Turn is the later one.
+	// closed. The greater Turn marks the later of two gates of one epoch.
 	Turn uint32
-	// Agreed is the number of the last epoch of the primary that the other location knows of, where it may not know of Epoch
-	// yet and still has a copy, out of which it may become the primary. 0 if it knows of Epoch, or has no copy.
+	// Agreed is the number of the primary's last epoch that the other location knows of. It is set while the other
+	// location may not know of Epoch yet, but has a copy with which it may become the primary. 0 if it knows of
+	// Epoch, or has no copy.
 	Agreed geo.EpochNumber
 }
 
 // Fenced reports whether writes of the account need confirmed epochs (R21): the other location may have a copy.
 func (g Gate) Fenced() bool { return g.Numbered || g.Agreed != 0 }
 
-// PassedBy reports whether an epoch that is known of an account takes it from the primary whose gate this is. One of another
-// location does where it is above the last epoch that was agreed on: the epochs above that are numbered at the primary
-// alone, so they say nothing about which of the two is the later one.
+// PassedBy reports whether an epoch that is known of an account takes it from the primary whose gate this is. An
+// epoch of another location does so if it is above the last epoch that was agreed on. The primary alone numbers the
+// epochs above that, so they do not show which of the two is the later one.
 func (g Gate) PassedBy(e geo.Epoch) bool {
 	last := g.Epoch
 	if g.Agreed != 0 && e.Location != g.Epoch.Location {

@@ -23,9 +23,9 @@ const (
 	StopPoison StopReason = 3
 	// StopVersion: the next record is of a later format version than the receiver knows (R11).
 	StopVersion StopReason = 4
-	// StopBudget: the source deleted records of the stream that were not acknowledged, to keep the budget
-	// of its outbox (R18), or since the account has left the stream's epoch and the other location may not
-	// know. The stream may go on being numbered, and none of it is kept or sent.
+	// StopBudget: the source deleted records of the stream that were not acknowledged. It did so to keep
+	// the budget of its outbox (R18), or because the account has left the stream's epoch and the other
+	// location may not know. The stream may go on being numbered, and none of it is kept or sent.
 	StopBudget StopReason = 5
 	// StopSettling: an operator settles a fork, and the rows that differ become those of the source (R16). The
 	// stream goes on, and has no sync time until both copies are found equal. At the source Here is the base from

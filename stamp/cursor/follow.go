@@ -38,12 +38,12 @@ const (
 //     doubted). Any other is taken for a repetition. If it is not, the source has replaced it since, with all that
 //     follows it; then the source's record at the cursor's number has another hash, and so has every record above: the
 //     chain finds it as soon as anything of the stream arrives, and a closed record's head does if nothing does.
-//   - Above it, a record of an earlier incarnation than the cursor's is of a history that ended. One of an
-//     earlier incarnation than the source's, which the source may have lost, is taken once a closed
-//     record of that one names it or a later one. Until then it counts as missing, and is pulled.
-//   - The record that follows must fit the hash, must not be at or before a time up to which the source
-//     named all it had (nothing may follow there, R6), and must be the one that a closed record named
-//     under its number. One that does not fit the hash is a fork, unless the source lost that record: see doubted.
+//   - Above it, a record of an earlier incarnation than the cursor's is of a history that ended. The
+//     source may have lost a record of an earlier incarnation than its own. It is taken once a closed
+//     record of that incarnation names it or a later one. Until then it counts as missing, and is pulled.
+//   - The record that follows must fit the hash, and must be the one that a closed record named under its number.
+//     It must not be at or before a time up to which the source named all it had: nothing may follow there (R6).
+//     One that does not fit the hash is a fork, unless the source lost that record: see doubted.
 func RelationOf(k Known, at *change.Cursor, rec *change.Record, hash geo.Hash) Relation {
 	old := rec.Incarnation < at.Incarnation
 	switch next := at.Applied.Seq + 1; {
@@ -141,11 +141,11 @@ func Advance(k Known, at change.Cursor, rec *change.Record, hash geo.Hash) chang
 // (R16). named is false if it is full and does not name the stream; head is zero then.
 //
 // In a full closed record a head may be later than its time but never earlier. So one below a cursor whose
-// commit time is at or before T proves that the source no longer has the record: as of T it should
-// have been there. With a later commit time it proves nothing: frames are delayed and repeated, and
-// the pull may have been faster. In one that is not full it proves nothing either. A leader of the source
-// leaves out what was acknowledged before it led, and receive joins its closed records with late ones
-// of the leader before it, which name older heads.
+// commit time is at or before T proves that the source no longer has the record: as of T it should have
+// been there. With a later commit time it proves nothing: frames are delayed and repeated, and the pull
+// may have been faster. In one that is not full it proves nothing either. A leader of the source leaves
+// out what was acknowledged before it led. Package receive joins its closed records with late ones of the
+// leader before it, which name older heads.
 func Lost(c *change.Closed, head geo.Head, at *change.Cursor) bool {
 	switch applied := at.Applied; {
 	case applied.Seq == 0 || c.Incarnation < at.Incarnation:

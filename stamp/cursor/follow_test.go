@@ -32,8 +32,8 @@ func TestR16RecordsBelowTheCursor(t *testing.T) {
 	require.Equal(t, Repeated, RelationOf(Known{Incarnation: 3}, unknown, &change.Record{Seq: 3, Incarnation: 2, CommitTime: 101}, 8))
 }
 
-// R16: a full closed record decides of a stream, lost or not, unless it names a head below the cursor as of a time before the
-// cursor's. One that is not full decides nothing, and one of an earlier incarnation is void.
+// R16: a full closed record decides of a stream, lost or not, unless it names a head below the cursor as of a time
+// before the cursor's. A record that is not full decides nothing, and one of an earlier incarnation is void.
 //
 // Capability: Two locations: Forks and losses are durable at the receiver and at the source (R16).
 func TestR16Undecided(t *testing.T) {

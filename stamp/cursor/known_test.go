@@ -9,9 +9,9 @@ import (
 	"antipode/stamp/change"
 )
 
-// R13, R16: after a recovery with loss the first closed record that is taken is full, and of a time that is neither below
-// what was shown before nor below the newest record that is applied. From then on one joins that is full, or begins no
-// later than the one before it ended.
+// R13, R16: after a recovery with loss the first closed record that is taken is full. Its time is neither below what
+// was shown before nor below the newest applied record. From then on a closed record joins if it is full, or begins
+// no later than the one before it ended.
 func TestR13JoinsAfterARecovery(t *testing.T) {
 	recovered, closed := Known{Incarnation: 1, Before: 100}, Known{Incarnation: 1, Before: 100, Closed: 200}
 	for name, x := range map[string]struct {

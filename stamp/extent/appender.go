@@ -13,10 +13,10 @@ type appender struct {
 	// unit is recordBytes or pageBytes; see record.unit.
 	unit uint32
 
-	// turn is the right to append: it orders the writes of the active file. It is the
-	// one lock held over I/O. The file system would queue the writers of one file just
-	// so, and a place given out before its write ends would leave a gap in the file when
-	// the write fails. Of two turns none is taken while the other is held.
+	// turn is the right to append: it orders the writes of the active file. It is the one lock held
+	// over I/O. The file system would queue the writers of one file in any case. A place given out
+	// before its write ends would leave a gap in the file if the write failed. Of two turns none is
+	// taken while the other is held.
 	turn sync.Mutex
 	// active takes the next chunk; nil until there is one. Guarded by turn.
 	active *file

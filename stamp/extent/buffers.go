@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Buffers lends buffers for chunks, a bounded sum of bytes at once. Those above half
-// of size are kept and lent again, so that a stream of chunks leaves no garbage;
-// smaller ones are left to the collector. Those of a page or more begin on a page, so
-// that a store can write them without copying. Methods may be called concurrently.
+// Buffers lends buffers for chunks, a bounded sum of bytes at once. Buffers above half of size are
+// kept and lent again, so that a stream of chunks leaves no garbage; smaller ones are left to the
+// collector. Buffers of a page or more begin on a page, so that a store can write them without
+// copying. Methods may be called concurrently.
 //
 // What is kept lies outside the heap: of each byte in use there the collector lets four
 // more come to be before it runs. It is given back when the Buffers are collected, so

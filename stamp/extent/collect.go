@@ -186,9 +186,9 @@ func (s *Store) nextUnnamed(refs []Ref, limit int) (_ []Ref, end bool) {
 	return refs, end
 }
 
-// unnamed reports whether a chunk was neither marked nor touched in the last two rounds,
-// both of which ended, nor, if nothing has named it yet, since before the last two full ones; and
-// neither a pin nor a hold keeps it. The caller holds mu.
+// unnamed reports whether nothing names a chunk and neither a pin nor a hold keeps it. It was
+// neither marked nor touched in the last two rounds, both of which ended. A chunk that nothing has
+// named yet was not touched since before the last two full rounds either. The caller holds mu.
 func (s *Store) unnamed(c *cell) bool {
 	if !s.ended || s.complete < 2 || c.round+2 > s.round || !c.named && c.round >= s.aged {
 		return false

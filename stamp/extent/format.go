@@ -38,11 +38,11 @@ const (
 	atCRC         = 60
 )
 
-// incarnation distinguishes two lives of one file. Every record repeats it under its CRC,
-// so that a payload which imitates a record, or what the file held before it was
-// recycled, is not taken for one. The first half is the low half of the number that the
-// file is given with it, which is above all numbers in the folder and so above those
-// that leftovers name; the other half is random, so that a client cannot know it.
+// incarnation distinguishes two lives of one file. Every record repeats it under its CRC, so that a
+// payload which imitates a record, or what the file held before it was recycled, is not taken for
+// one. The first half is the low half of the file's new number. That number is above all numbers in
+// the folder, and so above those that leftovers name. The other half is random, so that a client
+// cannot know it.
 type incarnation [8]byte
 
 // record is one decoded header, trailer or seal.

@@ -16,11 +16,11 @@ import (
 //	Lacks                               release mu, and go on from where they were
 //	Stats                               none: its counts are kept as they change
 //
-// So each file has the cells of its chunks in the order in which they were listed, and a walk
-// over all is one over the files in order of number and over their cells. A cursor stays
-// valid whatever happens meanwhile: a cell never moves, one that is dead stays until its
-// file is dropped, and a chunk that is listed again gets a new cell. A walk therefore sees
-// each chunk that keeps its cell all the time, and once.
+// So each file has the cells of its chunks in the order in which they were listed. A walk over all
+// chunks visits the files in order of number and the cells of each. A cursor stays valid whatever
+// happens meanwhile: a cell never moves, one that is dead stays until its file is dropped, and a
+// chunk that is listed again gets a new cell. A walk therefore sees each chunk that keeps its cell
+// all the time, and once.
 //
 // What a walk gathers is allocated before mu is taken: who allocates may have to begin a
 // cycle of the garbage collector, which takes milliseconds in a large process. The map and

@@ -41,10 +41,10 @@ func Open(fs vfs.FS, dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// OpenReadOnly opens the store in dir and changes nothing there: it writes, syncs,
-// makes and removes nothing. It is for looking at the folder of a process that has
-// ended. What Open would copy because no record vouches for it can be read, and
-// Durable says false of it. Put, Sync and Delete return ErrReadOnly.
+// OpenReadOnly opens the store in dir and changes nothing there: it writes, syncs, makes and
+// removes nothing. It is for looking at the folder of a process that has ended. Chunks that Open
+// would copy because no record vouches for them can be read, and Durable is false for them. Put,
+// Sync and Delete return ErrReadOnly.
 func OpenReadOnly(fs vfs.FS, dir string, opts Options) (*Store, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err

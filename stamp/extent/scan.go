@@ -31,11 +31,11 @@ type scanned struct {
 	lost int64
 }
 
-// searchBytes is how far the scan goes on without recognizing anything, in a file that
-// has no seal: room taken ahead or what an earlier life left follows there, up to the
-// size of a whole extent. What lies behind so many lost bytes above all that is known to
-// be durable is not found; three chunks in a row of the greatest size would have to be
-// lost, header and trailer.
+// searchBytes is how far the scan goes on without recognizing anything, in a file that has no seal:
+// room taken ahead or what an earlier life left follows there, up to the size of a whole extent.
+// The scan misses records behind so many lost bytes, if they are above all that is known to be
+// durable. For that, three chunks in a row of the greatest size would have to be lost, header and
+// trailer.
 const searchBytes = 16 << 20
 
 // hole is a stretch in which no record was recognized.

@@ -18,14 +18,13 @@ type scrubRound struct {
 	buf []byte
 }
 
-// Scrub reads and checks the next chunk, header and trailer included, past the page
-// cache where the file system lets us: what is in memory says nothing about the disk.
-// It returns the chunk, and ErrCorrupt if it is damaged, from now on for every read: the
-// caller fetches it from a peer and puts it again. io.EOF ends a round, in which every
-// chunk was looked at that was held all the time in one place; the next call begins another.
-// One that Compact copied meanwhile was checked by that, and its copy may be left to the next
-// round. One call reads 4 MiB at most; the caller sees to the pace. It starts no goroutine,
-// and calls of Scrub and Compact wait for each other.
+// Scrub reads and checks the next chunk, header and trailer included, past the page cache where the
+// file system lets us: what is in memory says nothing about the disk. It returns the chunk, and
+// ErrCorrupt if it is damaged, from now on for every read: the caller fetches it from a peer and
+// puts it again. io.EOF ends a round, in which every chunk was looked at that was held all the time
+// in one place; the next call begins another. Compact checks a chunk that it copies meanwhile, and
+// the copy may be left to the next round. One call reads 4 MiB at most; the caller sees to the
+// pace. It starts no goroutine, and calls of Scrub and Compact wait for each other.
 func (s *Store) Scrub(ctx context.Context) (Ref, error) {
 	if err := s.begin(); err != nil {
 		return Ref{}, err

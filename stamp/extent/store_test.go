@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What was put is what is read, for sizes around every boundary and for every kind
-// of span, by Read and by the stream, before and after a restart.
+// Read and the stream return what was put, before and after a restart, for sizes around every
+// boundary and for every kind of span.
 func TestPutRead(t *testing.T) {
 	fs, source := vfs.NewMem(), newSource(1)
 	opts := Options{SliceBytes: 512, ExtentBytesMax: 64 << 10, PagedBytesMin: 65 << 10, Rand: newSource(2)}

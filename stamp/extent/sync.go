@@ -86,10 +86,10 @@ func (s *Store) flush() []*file {
 	return files
 }
 
-// releaseFlushed gives back the files of a flush and drops those whose last chunks it replaced.
-// How far a file is durable is written down by the header of its next chunk, or by its
-// seal: a write of its own after each fdatasync would cost as much as a small chunk, and
-// until it reaches the disk a restart only copies more than it had to.
+// releaseFlushed gives back the files of a flush and drops those whose last chunks it replaced. The
+// header of a file's next chunk, or its seal, records how far the file is durable. A separate write
+// after each fdatasync would cost as much as a small chunk. Until the record reaches the disk, a
+// restart only copies more than it has to.
 func (s *Store) releaseFlushed(files []*file) error {
 	for _, e := range files {
 		s.unref(e)

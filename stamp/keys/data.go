@@ -75,8 +75,9 @@ func Written(s geo.Service, of geo.Stream) Partition {
 	return Partition{Service: s, Account: WrittenSince, Container: string(of.Account), Object: of.String()}
 }
 
-// LostChanges stands in the place of an account like LostAndFound, in the keys of rows that say which changes a former
-// primary had committed that the other location, which became the primary without it, does not have (R22).
+// LostChanges stands in the place of an account like LostAndFound, in the keys of rows for lost changes. A former
+// primary had committed those changes, and the other location, which became the primary without it, does not have
+// them (R22).
 const LostChanges geo.Account = "lost-changes"
 
 // Lost is the partition of the lost changes of a stream. The number of a change follows it, in 8 bytes, big-endian.

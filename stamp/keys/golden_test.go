@@ -77,8 +77,7 @@ func partitionName(p Partition) string {
 // golden file holds it. docs/format/keys.md walks through it.
 func TestGolden(t *testing.T) { golden.Require(t, goldenPath, goldenCases()) }
 
-// What stands in the golden file is still read, as the value that wrote it (frozen
-// file, each decoder).
+// Each decoder still reads the frozen golden file as the values that wrote it.
 func TestGoldenIsRead(t *testing.T) {
 	lines := golden.Read(t, goldenPath)
 	key := func(name string) []byte {

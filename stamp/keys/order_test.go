@@ -123,9 +123,9 @@ func drawStream(t *rapid.T) (geo.RangeID, geo.Stream, tuple) {
 	}
 }
 
-// The byte order of two keys of one shape is the order of their tuples, strings as
-// UTF-16 code units, and neither is a prefix of the other unless they are equal
-// (protocol/table.md 4.5; property over every shape).
+// The byte order of two keys of one shape is the order of their tuples, with strings as UTF-16 code
+// units. Neither is a prefix of the other unless they are equal (protocol/table.md 4.5; property
+// over every shape).
 func TestOrder(t *testing.T) {
 	for name, draw := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -141,8 +141,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A partition's lane is one of 32 and the same for every generation of its container,
-// so that a name that is created again keeps its order on one stream (R10; property).
+// A partition's lane is one of 32 and the same for every generation of its container. So a name
+// that is created again keeps its order on one stream (R10; property).
 func TestLaneIgnoresGeneration(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPartition(t)
