@@ -2,9 +2,9 @@ package pace
 
 import "time"
 
-// Window bounds the bytes under way on a line. What is under way waits on the line before anything sent
-// later, by this sender or another: more of it than the line carries in a second moves nothing sooner, takes
-// memory, and on a narrow line it lasts until the other side seems not to answer, so that the same bytes are
+// Window bounds the bytes under way on a line. Bytes under way wait on the line before anything sent later,
+// by this sender or another. More of them than the line carries in a second move nothing sooner, and take
+// memory. On a narrow line they last until the other side seems not to answer, so that the same bytes are
 // sent again. Its user guards it.
 //
 // The window doubles with each round trip while it is used up and answers come within Good, and is halved

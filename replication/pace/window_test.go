@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The window doubles in a round trip while it is used up and answers come soon, is halved once in a round trip
-// while they come late, and begins low after a failure. It keeps its bounds.
+// The window doubles in a round trip while it is used up and answers come soon. It is halved once in a round
+// trip while they come late, and begins low after a failure. It keeps its bounds.
 //
 // Capability: Two locations: A narrow line between the locations.
 func TestWindow(t *testing.T) {

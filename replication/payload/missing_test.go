@@ -83,8 +83,8 @@ func pushTo(t *testing.T, far Far, refs []extent.Ref) error {
 	return <-done
 }
 
-// A push sends nothing that the far stamp has: for a copy of 5,000 chunks five questions cross, and no payload. Of a
-// copy with new chunks between them only those cross, each once, whichever question they were in.
+// A push sends nothing that the far stamp has: for a copy of 5,000 chunks five questions cross, and no payload. If a
+// copy has new chunks between them, only the new ones cross, each once, whichever question they were in.
 func TestPushSendsWhatIsMissing(t *testing.T) {
 	refs := chunksOf(5000, ChunkBytes)
 	pages := []int{AskedMax, AskedMax, AskedMax, AskedMax, 5000 - 4*AskedMax}
@@ -108,8 +108,9 @@ func TestPushSendsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What a question costs: one round trip for 1,024 chunks. A copy of 5,000 chunks takes five of them in all, and an upload
-// of just above the border one more than its chunks take, of which the first two cross at once on a line of unknown width.
+// What a question costs: one round trip for 1,024 chunks. A copy of 5,000 chunks takes five of them in all. An upload
+// of just above the border takes one more than its chunks take. The first two of those cross at once on a line of
+// unknown width.
 func TestWhatAQuestionCosts(t *testing.T) {
 	const roundTrip = 100 * time.Millisecond
 	for name, c := range map[string]struct {

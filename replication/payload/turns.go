@@ -11,11 +11,11 @@ import (
 	"antipode/replication/pace"
 )
 
-// turns lets chunks over the line, as many at once as the line carries in about a second, and one at least. Those
-// of small payload and those of large payload go in the order in which they came, each kind for half of the bytes
-// while both wait: small payload does not wait for the large that came before it. A chunk that waits for its
-// turn has no deadline: it is not under way. One whose call is not answered in time fails with all that wait,
-// since those would take as long each.
+// turns lets chunks over the line, as many at once as the line carries in about a second, and one at least.
+// Chunks of each kind, small payload and large payload, go in the order in which they came. Each kind has half of
+// the bytes while both wait: small payload does not wait for the large that came before it. A chunk that waits
+// for its turn has no deadline: it is not under way. If the call of a chunk is not answered in time, all chunks
+// that wait fail with it, since each would take as long.
 type turns struct {
 	clock clock.Clock
 

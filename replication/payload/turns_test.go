@@ -143,7 +143,7 @@ func TestR15RefusedChunkNarrowsNothing(t *testing.T) {
 	require.Zero(t, of.under)
 }
 
-// What one kind of payload had of the line while it waited alone, or long ago, does not count once both wait.
+// Bytes that one kind of payload sent while it waited alone, or long ago, do not count once both wait.
 //
 // Capability: Two locations: A narrow line between the locations.
 func TestTurnsForgetFormerShares(t *testing.T) {

@@ -9,9 +9,10 @@ import (
 	"antipode/stamp/cursor"
 )
 
-// acks is what is sent to the source (R14): the cursors that moved since it last answered, and every
-// ReconcileEvery, at the start, after calls that failed and with a full closed record in a frame all
-// of them (R16): the last two come with another leader of the source, which knows of no cursor.
+// acks is what is sent to the source (R14): the cursors that moved since it last answered. All
+// cursors are sent every ReconcileEvery, at the start, after calls that failed and with a full
+// closed record in a frame (R16). The last two come with another leader of the source, which knows
+// of no cursor.
 type acks struct {
 	at     time.Duration // not before
 	flying bool

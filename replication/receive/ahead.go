@@ -36,7 +36,7 @@ func (rr *rangeReceiver) resolveClosed(b *Batch, now time.Duration) {
 		rr.needFull = true
 		return
 	}
-	// One that did not join shows that the source's chain is another one by now.
+	// A closed record that did not join shows that the source's chain is another one by now.
 	if w := rr.ahead; w != nil && (!b.ClosedTaken || b.Closed.T >= w.closed.T) {
 		rr.ahead = nil
 	}

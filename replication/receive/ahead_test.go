@@ -49,9 +49,9 @@ func TestR6TimesAheadAreTakenLate(t *testing.T) {
 	}
 }
 
-// R6, a closed record and a record of the year 2100 are tried again twice a second, so that
-// they are taken soon after the clock here, which may be the wrong one, was corrected; no answer is
-// pulled in a tight loop meanwhile.
+// R6: a closed record and a record of the year 2100 are tried again twice a second. So they are
+// taken soon after the clock here, which may be the wrong one, was corrected. No answer is pulled
+// in a tight loop meanwhile.
 //
 // Capability: Two locations: A wrong clock (R6).
 func TestR6FarAheadIsTriedAgain(t *testing.T) {

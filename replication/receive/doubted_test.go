@@ -18,8 +18,8 @@ type taker struct {
 
 func (a *taker) Apply(b *Batch, _ func(error)) { a.got = append(a.got, b) }
 
-// R16: a full closed record that did not join leaves its source in doubt: those that follow are done with, untaken, until a full one
-// joins. One that waits for the clock here is tried again, and none is in doubt.
+// R16: a full closed record that did not join leaves its source in doubt: those that follow are done with, untaken,
+// until a full one joins. A closed record that waits for the clock here is tried again, and none is in doubt.
 //
 // Capability: Two locations: Disks of a location that were set back cannot make Last Sync Time wrong (R12, R16).
 // Capability: Two locations: A fork or a loss is settled by stream, for the primary's side (R16).

@@ -68,7 +68,7 @@ func TestR14HeldPayloadIsNoGap(t *testing.T) {
 	}
 }
 
-// One that the bus lost after its payload had arrived is a gap, and is pulled.
+// A record that the bus lost after its payload had arrived is a gap, and is pulled.
 //
 // Capability: Two locations: One range that stands does not stop the others (R15).
 // Capability: Two locations: A record that waits for its payload is no gap.

@@ -52,8 +52,8 @@ func newMirror() mirror {
 // loadPause is how soon a mirror is loaded again.
 const loadPause = time.Second
 
-// stopsEvery is how often a mirror is loaded while a stream is stopped here, since an operator may let it
-// go on, and nothing of it comes before it is pulled.
+// stopsEvery is how often a mirror is loaded while a stream is stopped here. An operator may let the
+// stream go on, and nothing of it comes before it is pulled.
 const stopsEvery = 5 * time.Second
 
 // load reads the cursors where the mirror is not known or proved wrong.

@@ -44,7 +44,7 @@ func TestViewOfWaitingStream(t *testing.T) {
 	require.Empty(t, r.seen.ranges[testRange].streams)
 }
 
-// What comes in later batches behind a record that waits does not hide what that one waits for, nor how long it has.
+// Records of later batches behind a record that waits do not hide what it waits for, nor how long it has waited.
 func TestViewOfRecordsBehindOneThatWaits(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm = true

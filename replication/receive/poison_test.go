@@ -31,9 +31,9 @@ func (w *world) runFor(r *Receiver, took time.Duration, each func()) {
 	}
 }
 
-// One record that cannot be decoded, of a later version or damaged at the source, stops its own stream
-// for good, with its reason, and the source gets to know it. Everything else of its frame, its range and
-// another range goes on, and the record is pulled no more (R11).
+// A record that cannot be decoded, of a later version or damaged at the source, stops its own stream for
+// good, with its reason. The source learns of it. Everything else of its frame, its range and another
+// range goes on, and the record is pulled no more (R11).
 func TestR11OneRecordStopsItsStream(t *testing.T) {
 	for reason, spoil := range map[change.StopReason]func([]byte) []byte{
 		change.StopVersion: later,
@@ -140,8 +140,8 @@ func TestR11DamageOnTheWayStopsNothing(t *testing.T) {
 	}
 }
 
-// What the node that evaluates cannot decode stops its stream too, once it was pulled and evaluated
-// again (R11).
+// A record that the evaluating node cannot decode stops its stream too, once it was pulled and
+// evaluated again (R11).
 func TestR11UndecodableWhereItIsEvaluated(t *testing.T) {
 	for outcome, reason := range map[Outcome]change.StopReason{Undecodable: change.StopPoison, UnknownVersion: change.StopVersion} {
 		w := newWorld(t, 1)

@@ -306,8 +306,8 @@ func TestChunkBytesMax(t *testing.T) {
 	}
 }
 
-// A closed record that can be taken now is not given up for a full one behind it, whose time is ahead of
-// the clock here, and it is tried again while pulled records wait (R6).
+// A closed record that can be taken now is not given up for a full one behind it whose time is ahead of
+// the clock here. It is tried again while pulled records wait (R6).
 func TestR6ClosedBeforeFullOneAhead(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm = true

@@ -8,12 +8,11 @@ import (
 	"antipode/geo"
 )
 
-// pulls are those of one range. Their bytes, reserved by requests and held by records until they are
-// committed or dropped, stay below share, an equal share of PullBytesMax for each range, so that a range
-// whose source does not answer takes none from another. Within it those that are due go in
-// the order in which they became due: one that was served waits for all others. The first is not
-// passed over for a smaller one. The records that wait and are kept have other room, so that no pull waits for
-// what they wait for.
+// pulls are those of one range. Requests reserve their bytes, and records hold them until they are committed
+// or dropped. The bytes stay below share, an equal share of PullBytesMax for each range, so that a range whose
+// source does not answer takes none from another. Within it those that are due go in the order in which they
+// became due: one that was served waits for all others. The first is not passed over for a smaller one. The
+// records that wait and are kept have other room, so that no pull waits for what they wait for.
 type pulls struct {
 	of  map[geo.Stream]*pull
 	due pullHeap // those that may ask, or wait for their time
@@ -35,8 +34,8 @@ func newPulls(share int) pulls {
 	return pulls{of: map[geo.Stream]*pull{}, share: max(1, share-kept), keptMax: kept}
 }
 
-// pullsMax bounds the requests of a range that are under way. Those that ask for one record reserve
-// little, so that bytes alone would not bound them.
+// pullsMax bounds the requests of a range that are under way. Requests for one record reserve
+// little, so bytes alone would not bound them.
 const pullsMax = 16
 
 // pullBytesMax bounds one answer of the source, but for a single larger record.

@@ -109,7 +109,7 @@ func (rr *rangeReceiver) commit() {
 	}
 	pulledMax := rr.r.o.BatchBytesMax
 	if len(rr.frames) > 0 {
-		pulledMax /= 2 // What comes off the bus is not to stand while pulls go on.
+		pulledMax /= 2 // Frames of the bus must not stand still while pulls go on.
 	}
 	take(&rr.pulledItems, max(1, pulledMax))
 	take(&rr.frames, rr.r.o.BatchBytesMax)

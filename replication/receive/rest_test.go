@@ -9,9 +9,8 @@ import (
 	"antipode/geo"
 )
 
-// A source at rest that names the closed record which is here is no silent one. One that names a later one, which the bus
-// has lost, is, and so is one of another incarnation.
-// It holds R12.
+// A source at rest that names the closed record which is here is no silent one. A source that names a later one,
+// which the bus has lost, is silent, and so is a source of another incarnation. It holds R12.
 //
 // Capability: Two locations: A range at rest closes when somebody looks (R12).
 func TestRestIsNoSilence(t *testing.T) {

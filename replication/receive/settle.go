@@ -45,8 +45,8 @@ func (rr *rangeReceiver) takeSettling(stops []cursor.StreamStop) (stands []curso
 	return stands
 }
 
-// settle handles what the source answered of forks that are being settled: see ranges.Settle. Of several answers
-// that a settlement has ended the head of the first counts, which a stream with many writes reaches.
+// settle handles what the source answered of forks that are being settled: see ranges.Settle. If several answers
+// report that a settlement has ended, the head of the first counts. A stream with many writes reaches that head.
 func (rr *rangeReceiver) settle(answers []Mismatch, asked settlings) {
 	ended := map[geo.Stream]settled{}
 	for _, v := range answers {

@@ -20,10 +20,10 @@ import (
 //   - UnackedMax messages behind one of this range, or
 //   - no commit for 5 times StandAfter: before the bus delivers everything behind it again.
 //
-// Of a range that is left to the pull, one batch stays in memory and is submitted until it is
+// If a range is left to the pull, one batch of it stays in memory and is submitted until it is
 // committed. Everything else, and what arrives meanwhile, is dropped and acknowledged to the bus;
-// each stream is marked to be pulled up to the last number dropped. With the first commit the
-// range follows the bus again, and its streams are pulled.
+// each stream is marked to be pulled up to the last number dropped. With the first commit the range
+// follows the bus again, and its streams are pulled.
 //
 // A range past its share that moves, or that stands while all others do, is not:
 // fetching pauses until it has room, and the bus holds the backlog. So a backlog that is drained

@@ -136,7 +136,7 @@ func TestR15RangeStandsWithLittle(t *testing.T) {
 	}
 }
 
-// What waits in memory stays within the shares, exceeded by one message each at most, and an equal
+// The messages in memory stay within the shares, exceeded by one message each at most. An equal
 // part of WindowBytesMax bounds a share: the bound of this queue.
 //
 // Capability: Two locations: A narrow line between the locations.

@@ -28,9 +28,10 @@ type StreamCursor struct {
 	// Below is not zero if the other location confirms a loss: it was answered that the stream
 	// is trimmed up to this number, then confirmed its lease, and its cursor is below it.
 	Below geo.Seq
-	// Stop is not zero if the other location has stopped the stream for what may show only there: a record
-	// that it cannot decode or evaluate (R11), or one of a time up to which this range had promised, before
-	// it was recovered with loss, that it had named all (R16). So for a loss, which this location may have settled since.
+	// Stop is not zero if the other location has stopped the stream for a reason that may show only there. It may
+	// have a record that it cannot decode or evaluate (R11). Or this range, before it was recovered with loss, had
+	// promised that it had named all up to the time of a record (R16). Stop is also set for a loss, which this
+	// location may have settled since.
 	Stop change.StopReason
 }
 
@@ -71,13 +72,13 @@ type Mismatch struct {
 	Stopped bool
 }
 
-// Acknowledge takes cursors of the other location. Only this lets records leave the outbox
-// (R14), and each is compared first with the hash that this range has under its number (R16). One that
-// is ahead of our stream, or of another record, is a fork; one below what was deleted is a loss of
-// the other location. Either stops the stream: its outbox stays as it is, for an operator to decide.
-// A stop is proven by its commit, since a leader that was deposed and has not noticed is behind the
-// other location without a fork; until then the mismatch is not Stopped. A stop for a record that the other location
-// has applied since ends. The answers are in the order of streams.
+// Acknowledge takes cursors of the other location. Only this lets records leave the outbox (R14), and each is
+// compared first with the hash that this range has under its number (R16). A cursor ahead of our stream, or at
+// another record, is a fork. A cursor below what was deleted is a loss of the other location. Either stops the
+// stream: its outbox stays as it is, for an operator to decide. A stop is proven by its commit, since a leader that
+// was deposed and has not noticed is behind the other location without a fork; until then the mismatch is not
+// Stopped. A stop for a record that the other location has applied since ends. The answers are in the order of
+// streams.
 func (s *Shipper) Acknowledge(a Acknowledgement) ([]Mismatch, error) {
 	m := s.o.Range.Machine
 	cursors := a.Cursors

@@ -17,8 +17,8 @@ import (
 //	flying ──failed──> waiting
 //
 // A publish that failed is repeated with the same bytes, before any later frame: what the bus has
-// confirmed does not cross again, and nothing is read again. What the bus confirmed and lost all the
-// same is a gap that the receiver pulls (R15). Guarded by Shipper.mu.
+// confirmed does not cross again, and nothing is read again. A frame that the bus confirmed and lost
+// all the same is a gap that the receiver pulls (R15). Guarded by Shipper.mu.
 type air struct {
 	frames []*flight
 	bytes  int

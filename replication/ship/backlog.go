@@ -141,8 +141,8 @@ func (b *backlog) load(c *source) (bool, error) {
 			b.skip(c, records[0], err)
 			return false, nil
 		}
-		// What is behind the head came later than the heads of the other streams: it is not the turn
-		// of those records before what the queue has.
+		// Records behind the head came later than the heads of the other streams. They do not go
+		// before what the queue has.
 		records = records[:min(geo.Seq(len(records)), c.head.Seq-c.next+1)]
 		size := 0
 		for _, r := range records {

@@ -9,8 +9,8 @@ import (
 	"antipode/stamp/change"
 )
 
-// Every frame ends with a closed record, those read from the outbox too (R12): 2,480 records in some 80
-// frames are shipped by a new leader, and after each frame the receiver's sync time is the commit time of
+// Every frame ends with a closed record, also a frame that was read from the outbox (R12). A new leader
+// ships 2,480 records in some 80 frames. After each frame the receiver's sync time is the commit time of
 // the frame's last record, so that Last Sync Time moves on while a backlog drains.
 //
 // Capability: Two locations: A backlog drains with Last Sync Time moving (R12).

@@ -176,8 +176,8 @@ func TestFailedPublishesAlone(t *testing.T) {
 	require.Zero(t, w.receiver.doubled)
 }
 
-// What is read ahead of the outbox is bounded for all streams together, and records of many streams
-// leave in commit order all the same, each once (R12, invariant 8): 640 streams with six records of 4 KiB.
+// The read-ahead from the outbox is bounded for all streams together. Records of many streams leave in
+// commit order all the same, each once (R12, invariant 8): 640 streams with six records of 4 KiB.
 func TestAheadBytesMax(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -350,9 +350,9 @@ func TestR12ManyStreams(t *testing.T) {
 	w.complete()
 }
 
-// What the other location pulls of a stream that is held back ends before the record whose payload is on its
-// way: with that record it would fetch the payload over the link once more. Once the payload is there, or its
-// push has failed, all of it may be had.
+// A pull of a stream that is held back ends before the record whose payload is on its way. With that record
+// the other location would fetch the payload over the link once more. Once the payload is there, or its push
+// has failed, all of it may be had.
 //
 // Capability: Two locations: A narrow line between the locations.
 func TestR14PullsEndBeforeHeldPayload(t *testing.T) {

@@ -26,9 +26,9 @@ const AlarmBudget = "behind_outbox"
 type Budget struct {
 	// Bytes bounds all copies together, AccountBytes those of each account, in the ranges of the node.
 	Bytes, AccountBytes int64
-	// Age bounds how old the oldest record of a copy may be. One that is older falls out once that record
-	// has stood there for Grace after it was found: a stamp that was off for long, or a clock that was
-	// wrong, costs nothing that can still be sent. Zero Grace means Age/10, an hour at most.
+	// Age bounds how old the oldest record of a copy may be. An older copy falls out once that record has
+	// stood there for Grace after it was found: a stamp that was off for long, or a clock that was wrong,
+	// costs nothing that can still be sent. Zero Grace means Age/10, an hour at most.
 	Age, Grace time.Duration
 	// Ranges are those of the node, with the shipper's. Nil means that one alone.
 	Ranges func() []*ranges.Range

@@ -59,10 +59,10 @@ func (w *world) fellOut(a geo.Account) bool {
 	return false
 }
 
-// R18, R12: whatever becomes of frames, pushes, acknowledgements and leaders while copies fall out, with or
-// without payload, no closed record lets a receiver that knows of no stop pass a record that was deleted
-// without being there (property). Writers have no error; what the outbox holds stays near the budget; and
-// what did not fall out arrives.
+// R18, R12: no closed record lets a receiver that knows of no stop pass a record that was deleted without
+// being there (property). It holds whatever becomes of frames, pushes, acknowledgements and leaders while
+// copies fall out, with or without payload. Writers have no error; what the outbox holds stays near the
+// budget; and what did not fall out arrives.
 //
 // Capability: Two locations: The outbox has a budget.
 func TestR18Honest(t *testing.T) {
@@ -121,7 +121,7 @@ func TestR18Honest(t *testing.T) {
 	}
 }
 
-// R18, R12: a stream that the receiver has whole when its copy falls out, or that has no record yet, is behind
+// R18, R12: a stream may be whole at the receiver when its copy falls out, or have no record yet. It is behind
 // from its next record on, by every way to a frame: from the queue, from the outbox where the queue overflowed,
 // held back for payload, and with a new leader (table). A receiver that knows of no stop does not pass it.
 //

@@ -1,6 +1,6 @@
-// Package ship is the source side of the geo stream: it turns the applied groups of a
-// range's leader into frames, publishes them to the stream of the other location, pushes
-// payload ahead of them, and trims the outbox once it is acknowledged.
+// Package ship is the source side of the geo stream. It turns the applied groups of a range's
+// leader into frames, and publishes them to the stream of the other location. It pushes payload
+// ahead of them, and trims the outbox once it is acknowledged.
 //
 // Invariants: records leave in commit order, each after it is applied on a quorum, and
 // stay in the outbox until the other location has them on its replicas. Every frame ends

@@ -30,9 +30,9 @@ func (c forgets) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// R13: wherever the records of a stream are as the range forgets it, read ahead from the outbox, queued, held for
-// payload, acknowledged and not trimmed, or on the line, nothing stands for it afterwards: the other streams go on, no full
-// closed record names it, and none is repeated for it. A leader that begins does not know it.
+// R13: nothing stands for a stream once the range forgets it. Its records may be read ahead from the outbox, queued,
+// held for payload, acknowledged and not trimmed, or on the line. Afterwards the other streams go on, no full closed
+// record names it, and none is repeated for it. A leader that begins does not know it.
 func TestR13ForgottenStreamsAreNotNamed(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(w *world){

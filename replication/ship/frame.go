@@ -94,10 +94,11 @@ func (f *frame) room(size int) bool { return f.size == 0 || f.size+size <= f.siz
 //
 // Everything of the range up to T is in this frame or an earlier one, or acknowledged, or held back;
 // and the heads name all of it. A head may be of a later time than T, as where records were
-// acknowledged that no frame of this leader had: the receiver then waits for more than T requires,
-// so that Last Sync Time is late. A head of an earlier time would be false: the receiver would call T
-// complete while a record at or before T is missing. What was acknowledged before this leader began is
-// named in its full closed record alone: the receiver has it, so that a later one may leave it out.
+// acknowledged that no frame of this leader had: the receiver then waits for more than T requires, so
+// that Last Sync Time is late. A head of an earlier time would be false: the receiver would call T
+// complete while a record at or before T is missing. Only the leader's full closed record names what
+// was acknowledged before this leader began. The receiver has that, so a later closed record may leave
+// it out.
 func (s *Shipper) build() (built bool, err error) {
 	s.mu.Lock()
 	sizeMax := s.air.frameBytes(s.o.FrameBytesMax)
@@ -269,7 +270,7 @@ func headOf(st geo.Stream, h geo.Head) change.StreamHead {
 }
 
 // Full returns the full closed record as of the last frame, for a receiver whose chain of closed
-// records broke. The record as of now would do too, but while a backlog drains it would put every
+// records broke. The record as of now would do too. But while a backlog drains it would put every
 // stream behind its last head, and Last Sync Time would stand still until all is there.
 func (s *Shipper) Full() (*change.Closed, error) {
 	s.mu.Lock()

@@ -24,9 +24,9 @@ func (c leave) Evaluate(tx *ranges.Tx) error {
 	return err
 }
 
-// What an account's change to LRS, or a rebuild, drops from the outbox is never promised (R12, R13): as TestR12Honest,
-// while accounts leave their epoch one after the other. Until the secondary knows of the new epoch it shows what
-// closed records say of the former one.
+// Records that an account's change to LRS, or a rebuild, drops from the outbox are never promised (R12, R13): as
+// TestR12Honest, while accounts leave their epoch one after the other. Until the secondary knows of the new epoch it
+// shows what closed records say of the former one.
 func TestR13LeftHonest(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(13, 5))

@@ -146,8 +146,8 @@ func (o Options) Validate() error {
 // Shipper ships one range from one node, while that node leads the range. Step is
 // called from one goroutine at a time; Acknowledge, Full, View and Dropped from any.
 //
-// What is to be sent comes from the backlog, which reads the outbox, and after it from the queue,
-// which the range feeds. Both give the records of the range in commit order:
+// Records come first from the backlog, which reads the outbox, and after it from the queue, which
+// the range feeds. Both give the records of the range in commit order:
 //
 //	begin ──> backlog, up to the heads as of its start ──> queue
 //	queue over its bound: dropped ──> backlog, up to the heads of then ──> queue

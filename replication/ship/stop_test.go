@@ -58,9 +58,9 @@ func (r *rig) requireStopped(c StreamCursor, reason change.StopReason) {
 	}, time.Minute, time.Millisecond)
 }
 
-// A stop is the range's, not a process's: every node is restarted, so another replica leads with
-// another shipper, and the stream is still stopped with both heads, nothing of it is trimmed, and no
-// second alarm is raised (R16).
+// A stop belongs to the range, not to a process (R16). Every node is restarted, so another replica
+// leads with another shipper. The stream is still stopped with both heads, nothing of it is trimmed,
+// and no second alarm is raised.
 func TestR16StopSurvivesRestartAndLeader(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "p", "p", "p")

@@ -11,8 +11,8 @@ import (
 	"antipode/replication/bus"
 )
 
-// The view shows how far each stream of the account is in frames and acknowledged, which is held back for
-// payload, and since when the bus does not confirm, or fails.
+// The view shows how far each stream of the account is in frames and acknowledged, and which is held back
+// for payload. It shows since when the bus does not confirm, or fails.
 func TestViewOfStreams(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

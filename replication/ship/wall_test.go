@@ -23,8 +23,9 @@ func (c *closedAt) Evaluate(tx *ranges.Tx) error {
 	return nil
 }
 
-// R13: a closed record has a wall where its time is ahead of the clock, from the feature level on: what the clock showed as
-// the group was evaluated. One that is made of what an earlier leader had committed has none. So it is with a full one.
+// R13: a closed record has a wall where its time is ahead of the clock, from the feature level on: what the clock
+// showed as the group was evaluated. A closed record made of what an earlier leader had committed has none. So it is
+// with a full one.
 func TestR13WallIsThatOfTheGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{})

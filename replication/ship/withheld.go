@@ -6,9 +6,9 @@ import (
 	"antipode/geo"
 )
 
-// Records that the other location cannot take would cross the link for nothing: those of an epoch for which it has no gate
-// yet, since it is the account's former primary and has not followed, and those of an account that has become its own
-// meanwhile (R22). They stay in the outbox. Their streams are held back as for payload: what waits is named in closed
+// Records that the other location cannot take would cross the link for nothing. It may have no gate yet for their
+// epoch, since it is the account's former primary and has not followed. Or their account has become its own meanwhile
+// (R22). Such records stay in the outbox. Their streams are held back as for payload: what waits is named in closed
 // records, and is sent, late, once the other location can take it.
 
 // withheldEvery is how often it is looked whether a stream that is withheld may go on.

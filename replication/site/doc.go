@@ -21,9 +21,9 @@
 //
 // The handover to another process needs no message between the two. The lead of the catalog decides,
 // which two processes may hold for a moment, each in its own term; then there are two receivers, which
-// lose and repeat nothing (package receive). What a receiver needs of a single range, which are its
-// cursors and stopped streams, it reads itself before it acknowledges anything of the range: a range
-// without a leader must not keep the others from being received (R15).
+// lose and repeat nothing (package receive). A receiver reads the cursors and stopped streams of a
+// range itself before it acknowledges anything of the range: a range without a leader must not keep
+// the others from being received (R15).
 //
 // A shipper is different: each node has one for each of its ranges, which ships while its node leads the
 // range (package ship). So a new leader ships without delay.

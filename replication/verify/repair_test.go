@@ -176,8 +176,8 @@ func TestRepairOfManyRows(t *testing.T) {
 	}
 }
 
-// What a call leaves for later is asked for again at once, what waits for payload after a pause, and what
-// fails, as without a leader, as it was.
+// Rows that a call leaves for later are asked for again at once, and rows that wait for payload after a
+// pause. A call that fails, as without a leader, is repeated as it was.
 //
 // Capability: Two locations: What differs is repaired from the primary while clients write.
 func TestRepairIsAskedAgain(t *testing.T) {
@@ -219,9 +219,9 @@ func TestRepairIsAskedAgain(t *testing.T) {
 	require.GreaterOrEqual(t, w.waited, 3*payloadPause+askPause+2*askPause+4*askPause)
 }
 
-// What cannot be repaired is named with its reason, and ends the repair: rows whose payload never comes to
-// the leader, rows that cannot be read at the primary, rows that differ again and again, and all rows
-// where no call succeeds.
+// Rows that cannot be repaired are named with their reason, and end the repair. The reasons are: payload
+// that never comes to the leader, rows that cannot be read at the primary, rows that differ again and
+// again, and no call that succeeds.
 func TestRepairGivesUp(t *testing.T) {
 	w := newWorld()
 	for i := range 5 {

@@ -21,7 +21,7 @@ const (
 	unitsBytesMax = 1 << 20
 )
 
-// Unit is a unit of rows (keys.Partition.Unit) as a location has it. One that is larger than UnitBytesMax has no rows
+// Unit is a unit of rows (keys.Partition.Unit) as a location has it. A unit larger than UnitBytesMax has no rows
 // here, and Large is set.
 type Unit struct {
 	Key   []byte
@@ -32,8 +32,9 @@ type Unit struct {
 // UnitRow is a row with its whole key.
 type UnitRow struct{ Key, Value []byte }
 
-// Units reads units of an account in a range at a location that receives it, in the order in which they are named,
-// and its cursors, which belong to the same state. It returns the first of them, as many as fit an answer.
+// Units reads units of an account in a range at a location that receives it, in the order in which they are named.
+// It also reads the cursors, which belong to the same state. It returns the first of them, as many as fit an
+// answer.
 func Units(ctx context.Context, at Peer, r geo.RangeID, a geo.Account, epoch geo.Epoch, units [][]byte) ([]Unit, [geo.LaneCount]LaneHead, error) {
 	e := &end{peer: at, rng: r, wait: clock.Wait}
 	answer, err := e.ask(ctx, &Question{Op: OpRead, Account: a, Epoch: epoch, Prefixes: units})

@@ -71,7 +71,7 @@ func TestPlantedDifferences(t *testing.T) {
 }
 
 // R8: rows of a generation that the primary's catalog has deleted are no differences, whichever of the two locations
-// has skipped or swept them, and neither are rows of another account or service.
+// has skipped or swept them. Rows of another account or service are no differences either.
 func TestR8DeletedGenerations(t *testing.T) {
 	w := newWorld()
 	w.both(rowKey("t", "p", "r"), "v")

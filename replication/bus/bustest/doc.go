@@ -5,7 +5,7 @@
 //		bustest.Run(t, func(t *testing.T, b bus.Bounds) bustest.Bus { ... })
 //	}
 //
-// Invariant: the suite requires what the rest of the system relies on by R15, and
-// nothing more. Order, redelivery and refusal are checked on a healthy bus. What a bus
-// does under faults is not checked, since correctness never depends on it.
+// Invariant: the suite requires what the rest of the system relies on by R15, and nothing more.
+// Order, redelivery and refusal are checked on a healthy bus. The suite does not check a bus under
+// faults, since correctness never depends on it.
 package bustest

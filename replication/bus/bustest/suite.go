@@ -96,8 +96,8 @@ func waitEnds(t *testing.T, c Bus) {
 	take(t, c, q, 1)
 }
 
-// What a closed consumer left unacknowledged goes to the next one, in order,
-// before what it had not seen.
+// Messages that a closed consumer left unacknowledged go to the next one, in order, before those it
+// had not seen.
 func redeliveryAfterClose(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p)
@@ -113,8 +113,8 @@ func redeliveryAfterClose(t *testing.T, c Bus) {
 	}
 }
 
-// What is not acknowledged within the ack wait comes again, marked so, and what
-// is acknowledged does not.
+// A message that is not acknowledged within the ack wait comes again, marked so. An acknowledged
+// message does not.
 func redeliveryAfterAckWait(t *testing.T, c Bus) {
 	p, q := c.Publisher(t), c.Consumer(t)
 	defer closeAll(t, p, q)

@@ -19,8 +19,8 @@ type Consumer struct {
 
 var _ bus.Consumer = (*Consumer)(nil)
 
-// OpenConsumer returns the stream's consumer. One that is still open is closed,
-// as the durable consumer has one user at a time.
+// OpenConsumer returns the stream's consumer. A consumer that is still open is closed, as the
+// durable consumer has one user at a time.
 func (c *Bus) OpenConsumer() *Consumer {
 	c.mu.Lock()
 	defer c.mu.Unlock()

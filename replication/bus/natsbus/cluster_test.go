@@ -122,9 +122,9 @@ func (c *cluster) leader(conn *Conn, o Options) (leader int) {
 	return leader
 }
 
-// A stream in three servers over mutual TLS goes on without any one of them, stands
-// without two, and goes on by itself when they are back, in the same incarnation: with what it
-// held, or what the servers lost of it raised the alarm (R15).
+// A stream in three servers over mutual TLS goes on without any one of them, and stands without
+// two. When they are back it goes on by itself, in the same incarnation: with what it held, or what
+// the servers lost of it raised the alarm (R15).
 func TestClusterLosesServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

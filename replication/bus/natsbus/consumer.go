@@ -33,10 +33,9 @@ var ackBody = []byte("+ACK") //nolint:gochecknoglobals // a constant that is a s
 // messages, at most 4 MiB (or one larger message) in a fetch, and no fetch while
 // 4 MiB wait to be polled.
 //
-// Attaching resets the durable consumer to its ack floor, so that whatever a
-// former user of it left is delivered at once and in order, and not after the ack
-// wait. The price is that a message delivered for the second time in this way is
-// not marked Redelivered.
+// Attaching resets the durable consumer to its ack floor. So messages that a former user of it left
+// are delivered at once and in order, and not after the ack wait. The price is that a message
+// delivered for the second time in this way is not marked Redelivered.
 type Consumer struct {
 	c        *Conn
 	o        Options
@@ -191,9 +190,9 @@ func (q *Consumer) Wait(ctx context.Context) error {
 // Ack acknowledges m and all before it. An ack that is lost is made up for when
 // the message comes again, so there is nothing to repeat.
 //
-// Each message is acknowledged by itself, in order. Of those that one ack covers a server deletes the last one first,
-// and the others in any order; a block of its store that lost half of its messages so is read and written again,
-// which takes two buffers of 8 MiB.
+// Each message is acknowledged by itself, in order. If one ack covers several, a server deletes the last one first,
+// and the others in any order. A block of its store that lost half of its messages in this way is read and written
+// again, which takes two buffers of 8 MiB.
 func (q *Consumer) Ack(m bus.Message) error {
 	acked, err := q.acknowledge(m)
 	for _, d := range acked {

@@ -45,10 +45,10 @@ type position struct {
 // errRolledBack: see AlarmRolledBack.
 var errRolledBack = errors.New("natsbus: stream was put back to an older copy")
 
-// checkDelivered compares a delivered message with what was seen before. A message
-// delivered again was stored by then; one stored later has no business below. What an
-// attachment delivers for the first time comes without holes, from behind what was
-// acknowledged, as nobody else acknowledges. The caller holds mu.
+// checkDelivered compares a delivered message with what was seen before. A message delivered again
+// was stored by then; one stored later has no business below. First deliveries of an attachment
+// come without holes, from behind what was acknowledged, since nobody else acknowledges. The caller
+// holds mu.
 func (q *Consumer) checkDelivered(m bus.Message, stored time.Time) error {
 	if m.Seq <= q.seen.seq && stored.After(q.seen.stored) {
 		return fmt.Errorf("%w: number %d was given to a message before", errRolledBack, m.Seq)

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 )
 
-// serverLog bridges the server's logger to slog. The server's notices and warnings are
-// for an operator of NATS (it warns of every start of a cluster) and go to debug; what
-// it could trace is dropped. What an operator of ours has to know of a stream that does
-// not work, its consumer finds out.
+// serverLog bridges the server's logger to slog. The server's notices and warnings are for an
+// operator of NATS (it warns of every start of a cluster) and go to debug; what it could trace is
+// dropped. The consumer finds out what an operator of ours has to know of a stream that does not
+// work.
 type serverLog struct {
 	log *slog.Logger
 	// fatal is the first error that the server cannot start with, nil without one.

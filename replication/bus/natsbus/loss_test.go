@@ -223,8 +223,8 @@ func TestProbeIsInvisible(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-// Nothing was lost that a probe left a hole for: messages that wait for their acknowledgement over many silences, as they
-// do while the disk of the receiver is nearly full, raise no alarm of the process that receives them next.
+// A hole that a probe left is no loss. Messages wait for their acknowledgement over many silences, as they do while
+// the disk of the receiver is nearly full. The process that receives them next raises no alarm.
 //
 // Capability: Storage on a node: A disk that is nearly full.
 func TestProbesLeaveNoHoles(t *testing.T) {

@@ -12,12 +12,11 @@ import (
 	"antipode/replication/bus"
 )
 
-// probe checks that a stream which brought nothing still stores, by storing a
-// message, which no receiver sees. A server whose files were
-// deleted, or whose disk was full once, goes on looking healthy while it stores
-// nothing more, until it is restarted or the stream is made again, which is what
-// probe does then, in several servers after electionMax. Only while the receiver has as many messages unacknowledged as
-// it may is the stream left alone: what it stored before it broke may still come.
+// probe checks that a stream which brought nothing still stores, by storing a message, which no receiver sees. A
+// server whose files were deleted, or whose disk was full once, goes on looking healthy while it stores nothing more.
+// This lasts until it is restarted or the stream is made again. So probe makes the stream again, with several servers
+// only after electionMax. Only while the receiver has as many messages unacknowledged as it may is the stream left
+// alone: what it stored before it broke may still come.
 func (q *Consumer) probe(ctx context.Context) error {
 	err := q.probeOnce(ctx)
 	switch {

@@ -13,11 +13,10 @@ import (
 	"antipode/internal/clock"
 )
 
-// The pull of JetStream, as the NATS design note ADR-13 describes it and
-// jetstream/pull.go of the library does it. The library's own Fetch and Messages
-// are not used: both end their subscription some time after they return, so that
-// what the server had still to say to a closed consumer is lost to the next one
-// until the ack wait is over; and Messages does not notice a missing consumer
+// The pull of JetStream, as the NATS design note ADR-13 describes it and jetstream/pull.go of the
+// library does it. The library's own Fetch and Messages are not used. Both end their subscription
+// some time after they return. So messages that the server still sends to a closed consumer are
+// lost to the next one until the ack wait is over. And Messages does not notice a missing consumer
 // before two heartbeats are missed.
 
 // Limits of one pull.
@@ -35,7 +34,7 @@ const (
 	looksPerSilence = 12
 )
 
-// What the server says about a pull, in headers of a message without data.
+// The server's status of a pull, in headers of a message without data.
 const (
 	headerStatus      = "Status"
 	headerDescription = "Description"
@@ -150,9 +149,9 @@ func (p *puller) pull(ctx context.Context, n int, take func(*nats.Msg) error) (t
 
 // ask is one request of pull. It ends when everything that the server sent for it has come, and returns why the
 // server ended it early, if it did: a cluster sends a message only when most of its servers know of it, while the
-// end of the pull goes at once, ahead of them. A pull that was followed by the next one before its messages came
-// would let them pile up, as many as the consumer may leave unacknowledged, and the connection drops what p.msgs
-// has no room for.
+// end of the pull goes at once, ahead of them. If the next pull followed before the messages of this one came,
+// they would pile up, as many as the consumer may leave unacknowledged. The connection drops messages for which
+// p.msgs has no room.
 func (p *puller) ask(ctx context.Context, n, bytesMax int, take func(*nats.Msg) error) (took int, why string, err error) {
 	body, err := json.Marshal(pullRequest{Batch: n, MaxBytes: bytesMax, Expires: p.expires, Heartbeat: p.heartbeat})
 	if err != nil {

@@ -95,8 +95,8 @@ func TestPullOfALargeMessage(t *testing.T) {
 	require.Equal(t, bus.Bounds{}.WithDefaults().PayloadMax+pullOverhead, (*requests)[1].MaxBytes)
 }
 
-// What three servers have delivered and nobody polled is bounded by what is fetched ahead. They
-// end a pull before its messages come.
+// Messages that three servers delivered and nobody polled are bounded by what is fetched ahead.
+// They end a pull before its messages come.
 func TestClusterDeliversNoMoreThanWasAsked(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

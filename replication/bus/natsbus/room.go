@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// roomEvery is how often Options.Closed is asked. What is published in between must fit beside the reserve of the disk.
+// roomEvery is how often Options.Closed is asked. Messages published in between must fit beside the reserve of the
+// disk.
 const roomEvery = 500 * time.Millisecond
 
 // watchRoom closes the stream while there is no room for it, and opens it again, until ctx ends.

@@ -189,9 +189,9 @@ type Server struct {
 // startPoll is the time between two looks whether a server that starts was stopped or failed.
 const startPoll = 100 * time.Millisecond
 
-// OpenServer starts a server on the store in o.Dir, made if it is missing, and
-// returns when it takes connections. One of a cluster may take them before it has
-// found the others: streams are there when more than half of the servers are.
+// OpenServer starts a server on the store in o.Dir, made if it is missing, and returns when it
+// takes connections. A server of a cluster may take them before it has found the others: streams
+// are there when more than half of the servers are.
 //
 // Reading a large store back takes time, and a busy machine takes more: only ctx bounds
 // the wait. An error is one that the server reports itself, such as a busy port.

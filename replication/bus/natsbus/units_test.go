@@ -16,8 +16,8 @@ import (
 	"antipode/replication/bus/bustest"
 )
 
-// What the server refuses for want of room is ErrFull, what never fits is
-// ErrTooLarge, and everything else passes: ErrUnavailable.
+// A refusal for want of room is ErrFull, a message that never fits is ErrTooLarge, and everything
+// else passes: ErrUnavailable.
 func TestPublishError(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -237,8 +237,8 @@ func TestSilenceLeavesOutPauses(t *testing.T) {
 	require.Less(t, looks, 24, "a process that is slow throughout finds a dead server too")
 }
 
-// What keeps a server from starting is reported at once and with its cause, and no wait for a
-// server goes on after its context has ended: checked with a port that is in use.
+// A server that cannot start reports the cause at once, and no wait for a server goes on after its
+// context has ended: checked with a port that is in use.
 func TestServerCannotStart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
