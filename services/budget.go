@@ -43,9 +43,9 @@ type Budget struct {
 	holds   bool // a slot of scans
 }
 
-// NewBudget returns the budget of a page that begins now. Of the time that ctx has left
-// a page takes half at most, so that a client with a short timeout gets a page with a
-// continuation instead of an error.
+// NewBudget returns the budget of a page that begins now. A page takes at most half of the time
+// that ctx has left. So a client with a short timeout gets a page with a continuation instead of an
+// error.
 func NewBudget(ctx context.Context, c clock.Clock) *Budget {
 	return NewWorkBudget(ctx, c, scanWorkMax)
 }

@@ -34,8 +34,8 @@ type AppendBlock struct {
 	Blocks uint32
 }
 
-// Admit tests what does not depend on the content of the block, only on its length, on the state that get shows, so that
-// a large body can be refused before it is read. Evaluate tests again.
+// Admit tests, on the state that get shows, what depends on the length of the block and not on its content. So a
+// large body can be refused before it is read. Evaluate tests again.
 func (w *AppendBlock) Admit(get kv.Getter, now geo.Timestamp) error {
 	w.InTime(now)
 	_, err := w.admit(get)

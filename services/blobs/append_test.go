@@ -208,8 +208,8 @@ func TestAppendForgetsLease(t *testing.T) {
 	}
 }
 
-// The change of an append has the block and the blob's row, names the block's chunks and no others, whatever was appended
-// before, and needs the feature level of append blobs; so does that which makes the blob.
+// The change of an append has the block and the blob's row. It names the block's chunks and no others, whatever was
+// appended before. It needs the feature level of append blobs, and so does the change that makes the blob.
 func TestAppendIsSmall(t *testing.T) {
 	r := &scanned{state: state{}}
 	e, err := create().Evaluate(r, 8)
@@ -493,8 +493,8 @@ func TestStagedAheadOfAppendBlob(t *testing.T) {
 	require.Len(t, r.state, 2)
 }
 
-// What was appended after the last snapshot that is left is dropped once the blob is replaced, and what snapshots share is
-// not, until the last of them is gone.
+// Blocks appended after the last snapshot that is left are dropped once the blob is replaced. Blocks that snapshots
+// share are kept until the last of those snapshots is gone.
 //
 // Capability: Blobs: Snapshots.
 func TestAppendedBehindSnapshots(t *testing.T) {

@@ -43,9 +43,9 @@ type PutBlockList struct {
 	prepared *plan
 }
 
-// ErrOvertaken: another write of the blob was committed between Prepare and Evaluate, and the
-// list, or the one before it, is too long to be looked up again while the range waits. Nothing
-// happened: call Prepare again. Likewise of a copy that another write has ended: begin it again.
+// ErrOvertaken: another write of the blob was committed between Prepare and Evaluate. The list, or
+// the one before it, is too long to be looked up again while the range waits. Nothing happened:
+// call Prepare again. Likewise of a copy that another write has ended: begin it again.
 var ErrOvertaken = errors.New("blobs: the block list was overtaken by another write of the blob")
 
 // replanMax bounds the lists for which Evaluate repeats the look-up: the new list and the old

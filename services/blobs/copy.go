@@ -55,9 +55,9 @@ type CopyBlock struct {
 // copyBlocksMax is how many blocks BlocksAt returns at most; they end with the one with which their rows are stageBytes long.
 const copyBlocksMax = segmentEntries
 
-// BlocksAt returns blocks of a blob whose payload is in rows, in order, from the one at off, and where the next one begins:
-// at b.Length there is none. off is 0 or what an earlier call returned. Of a block whose id is known, and of one that is named
-// again, there is the length alone. ErrReplaced once they are gone.
+// BlocksAt returns blocks of a blob whose payload is in rows, in order, from the one at off, and where the next one
+// begins: at b.Length there is none. off is 0 or what an earlier call returned. For a block whose id is known, or
+// that is named again, only the length is returned. ErrReplaced once they are gone.
 func BlocksAt(r kv.Reader, n Name, b *Blob, off uint64, known func(id string) bool) (blocks []CopyBlock, next uint64, err error) {
 	if b.Appended != nil {
 		return appendedAt(r, n, b, off)

@@ -455,7 +455,7 @@ func TestCopyEnds(t *testing.T) {
 	require.False(t, end.Left)
 	require.Equal(t, "onetwo", text(t, r))
 
-	// One by a single change over one under way leaves its blocks dead.
+	// A copy by a single change over one under way leaves the blocks of the latter dead.
 	staged(r, 5, 14)
 	over := copyOf(t, r, testName("a"), Blob{Length: 1, Inline: []byte("x")})
 	require.NoError(t, r.commit(t, put("a", "plain"), 15))

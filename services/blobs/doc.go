@@ -3,10 +3,9 @@
 // stamp/extent, which the row of the blob or of a block names.
 //
 // Invariants: a blob's Modified is the commit time of its last write but an action on its lease, so it strictly
-// increases and its ETag is equal in both locations (R6). A row and the bytes it names
-// are of one write: chunks are never changed, and a reader of a row gets its bytes or an
-// error. A committed block list names rows of blocks, and a row that no list of the blob or of a snapshot and no open
-// session names is never read again (see Dead).
+// increases and its ETag is equal in both locations (R6). A row and the bytes it names are of one write: chunks are
+// never changed, and a reader of a row gets its bytes or an error. A committed block list names rows of blocks. A row
+// is never read again if no list of the blob or of a snapshot and no open session names it (see Dead).
 //
 // # Limits
 //

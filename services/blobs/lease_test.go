@@ -128,7 +128,8 @@ func TestLeaseNeeds(t *testing.T) {
 	}
 }
 
-// What a program of before cannot read says its feature level, and what it can says none.
+// A row that an earlier program cannot read has its feature level, and a row that it can read has
+// none.
 func TestEffectLevel(t *testing.T) {
 	id := lease.ID{1}
 	s := &scanned{state: state{}}

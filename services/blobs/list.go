@@ -74,11 +74,11 @@ func (l *Listing) First() []byte {
 	return lower
 }
 
-// List offers the entries of a page to take in the order of names, which is that of their UTF-16
-// code units, until take refuses one, or fails, or the budget is spent; names that are examined
-// and not listed cost work too. It returns the entry at which the next page begins: the refused
-// one, or the first that was not examined; none if the listing is complete. take may keep the item
-// and what it holds.
+// List offers the entries of a page to take in the order of their names, by UTF-16 code units. It
+// ends when take refuses one, or fails, or the budget is spent; names that are examined and not
+// listed cost work too. It returns the entry at which the next page begins: the refused one, or the
+// first that was not examined; none if the listing is complete. take may keep the item and what it
+// holds.
 //
 // Names behind a delimiter cost one seek for all of them, whatever their number.
 //

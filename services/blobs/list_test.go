@@ -124,8 +124,8 @@ func twin(names []string, prefix, delimiter string) []string {
 	return out
 }
 
-// A listing equals that of a simple twin, for any names, upper and lower case, prefix and
-// delimiter, any name at which it ends, pages of any size and any work, with names among them that are not listed.
+// A listing equals the listing of a simple twin, for any names in upper and lower case, prefix and delimiter. It
+// may end at any name, with pages of any size and any work, and with names among them that are not listed.
 func TestListTwin(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("aAbB/-\u00e9\uffff\U0001f600")), 0, 5, -1)
@@ -164,8 +164,8 @@ func TestListTwin(t *testing.T) {
 	})
 }
 
-// A page costs no more than its budget, whether its names are listed, collapsed by a seek
-// each, passed over, or of dead rows alone, and ends at once when its client is gone.
+// A page costs no more than its budget, whether its names are listed, collapsed by a seek each,
+// passed over, or of dead rows alone. It ends at once when its client is gone.
 func TestListIsBounded(t *testing.T) {
 	const names = 2000
 	listed, uncommitted, dead := &scanned{state: state{}}, &scanned{state: state{}}, &scanned{state: state{}}

@@ -162,8 +162,8 @@ type kept struct {
 	list   *int               // the identity of its list
 }
 
-// Whatever is staged, committed, put, copied, snapshotted, deleted and dropped, also later than it was found dead, each snapshot keeps
-// its content to its end, and once the dead rows are dropped, none is kept that nothing names.
+// Each snapshot keeps its content to its end, whatever is staged, committed, put, copied, snapshotted, deleted and
+// dropped, also later than it was found dead. Once the dead rows are dropped, no row is kept that nothing names.
 func TestR9SnapshotsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := &scanned{state: state{}}

@@ -164,10 +164,9 @@ func (w *SetProperties) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effe
 	return w.rewrite(get, at, func(b *Blob) { b.Properties, b.MD5 = w.Properties, w.MD5 })
 }
 
-// rewrite changes the description of a blob and leaves its payload. The change names
-// no chunks: those of the row came with an earlier change of the same partition, which
-// every replica has applied before this one (R3), and naming them again would send
-// them to the other location again.
+// rewrite changes the description of a blob and leaves its payload. The change names no chunks. The
+// row's chunks came with an earlier change of the same partition, which every replica has applied
+// before this one (R3). Naming them again would send them to the other location again.
 func (c *Command) rewrite(get kv.Getter, at geo.Timestamp, set func(*Blob)) (services.Effect, error) {
 	b, err := GetBlob(get, c.Name)
 	if err != nil {

@@ -34,9 +34,9 @@ type decoded[T any] struct {
 	row     *T
 }
 
-// What a row costs at most beside its key and its stored form: its structs, its places in the maps and in the
-// allocator's classes, and for each byte of the stored form what that is decoded to. The worst row is one of properties
-// with many short origins.
+// The most that a row costs beside its key and its stored form: its structs, its places in the maps and in the
+// allocator's classes, and the decoded form of each stored byte. The worst row is one of properties with many short
+// origins.
 const (
 	rowBytes     = 512
 	decodedBytes = 7

@@ -88,10 +88,10 @@ type Operation struct {
 	// Diverged is set there once the former primary has answered that it has changes which this location does not have,
 	// or lacks some: it serves nothing of the account before its copy is made again.
 	Diverged bool `json:"diverged,omitempty"`
-	// Rewinding is set there once the former primary has kept all changes that this location does not have, and their rows
-	// are sent to it as they are here (R22). Joined is set once it takes the streams of the epoch. Rewound counts the ranges
-	// of which all are numbered; of the next one those before RewoundRow of the lost change with the key RewoundTo are, or
-	// those before that key, if it is one of a container that is sent whole.
+	// Rewinding is set there once the former primary has kept all changes that this location does not have, and their
+	// rows are sent to it as they are here (R22). Joined is set once it takes the streams of the epoch. Rewound
+	// counts the ranges of which all are numbered. In the next one the rows before RewoundRow of the lost change with
+	// the key RewoundTo are numbered, or those before that key, if it is one of a container that is sent whole.
 	Rewinding bool `json:"rewinding,omitempty"`
 	Joined    bool `json:"joined,omitempty"`
 	Rewound   int  `json:"rewound,omitempty"`

@@ -50,8 +50,8 @@ func TestQ25SchemasDrain(t *testing.T) {
 	}
 }
 
-// Of two subqueues the emptier one takes what is put, and the fuller one gives what is got, as far as that is known;
-// one of which nothing is known is used, so that it is (protocol/queue.md 20).
+// A put goes to the emptier of two subqueues, and a get takes from the fuller one, as far as that is known. A
+// subqueue of which nothing is known is used, so that it becomes known (protocol/queue.md 20).
 func TestChoiceKeepsSubqueuesEven(t *testing.T) {
 	t.Parallel()
 	c := &chooser{random: rand.Reader}
@@ -86,7 +86,8 @@ func TestKnowledge(t *testing.T) {
 	require.False(t, ok)
 }
 
-// What is kept of dictionaries is bounded in bytes, however many subqueues they have, and what is forgotten is read again.
+// The dictionaries that are kept are bounded in bytes, however many subqueues they have, and a forgotten one is read
+// again.
 func TestKnowledgeIsBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	for _, subqueues := range []int{1, entriesMax} {

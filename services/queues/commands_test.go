@@ -110,9 +110,9 @@ func (r *traced) apply(t *testing.T, w services.Write, at geo.Timestamp, prefix 
 	}
 }
 
-// A queue that had a million messages, all got and deleted, costs a dequeue nothing: its walk begins at the head, above
-// all that they have left behind. Where one message is hidden all the time, the first Get of a later time passes what
-// the others left behind where they were hidden to, and no other one does.
+// A queue that had a million messages, all got and deleted, costs a dequeue nothing: its walk begins at the head,
+// above all that they have left behind. If one message is hidden all the time, the first Get of a later time passes
+// what the others left behind at the times they were hidden to. No other Get does.
 func TestDequeueBehindAMillionDeletedRows(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

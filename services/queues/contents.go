@@ -16,9 +16,9 @@ type Contents struct {
 	Messages map[MessageID]Message
 }
 
-// ReadContents reads a whole subqueue out of its rows, by their keys within the partition. The error names an invariant
-// of the package that they break: a message below the head, a count that is not that of the messages, a message without
-// its text, a text without its message, or a message that is there twice.
+// ReadContents reads a whole subqueue out of its rows, by their keys within the partition. The error names an
+// invariant of the package that they break. It may be a message below the head, a count other than the number of
+// messages, a message without its text, a text without its message, or a message that is there twice.
 func ReadContents(rows map[string]string, id SubqueueID) (*Contents, error) {
 	h, messages, texts, apart := head{}, map[MessageID]Message{}, 0, 0
 	if id == 0 {

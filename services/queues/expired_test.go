@@ -77,7 +77,7 @@ func TestQ20MessageBehindManyExpired(t *testing.T) {
 	require.Equal(t, []string{"live"}, r.get(t, 32, time.Second))
 	require.Equal(t, 1, r.count(t))
 
-	// What a peek has found by the end of its time is its answer.
+	// A peek answers with what it has found by the end of its time.
 	r.clock.step(time.Minute)
 	put(5000)
 	r.clock.step(2 * time.Hour)

@@ -75,9 +75,9 @@ func tracesIn(t *testing.T, fs vfs.FS, dir string, of []queues.Message) (out tra
 	return out
 }
 
-// Q18: of messages that were put, got and deleted between two flushes no row comes into the files of the state, of
-// whatever length they are: the flush writes nothing but the keys of what was deleted, and a compaction drops these too. Of a
-// message that was put and got the files have one row, where it was moved to (protocol/queue.md 26).
+// Q18: messages of any length that were put, got and deleted between two flushes bring no row into the files of the
+// state: the flush writes nothing but the keys of what was deleted, and a compaction drops these too. The files
+// have one row of a message that was put and got, at the place where it was moved to (protocol/queue.md 26).
 //
 // Capability: Queues: Deleted messages in files.
 func TestQ18NothingOfDeletedMessagesInFiles(t *testing.T) {

@@ -60,7 +60,7 @@ func (c *Get) Evaluate(get kv.Getter, at geo.Timestamp) (services.Effect, error)
 			return services.Effect{}, err
 		}
 		t.dequeues++
-		// Those of one Get come back in the order in which they were.
+		// Messages of one Get come back in the order in which they were.
 		to := place{after(ticksAfter(at, c.Timeout), int64(i)), t.id}
 		e.move(t.place, to, &t.message)
 		m := c.result(e, to, &t.message)

@@ -8,8 +8,9 @@ import (
 // loadsMax bounds the subqueues whose commands are counted; the commands of others are not, until the next window.
 const loadsMax = 10_000
 
-// loads counts the commands of a window, by subqueue. What a range evaluates comes from the front end of the node that
-// leads it, so that its leader sees all of them. The zero value has counted none. Methods may be called concurrently.
+// loads counts the commands of a window, by subqueue. Commands that a range evaluates come from the front end of the
+// node that leads it, so that its leader sees all of them. The zero value has counted none. Methods may be called
+// concurrently.
 type loads struct {
 	mu sync.Mutex
 	of map[Subqueue]load

@@ -61,9 +61,9 @@ func (k *kept) ranges(t *testing.T) (ranges, subqueues int) {
 	return len(in), subqueues
 }
 
-// A queue gets a subqueue only in a range that has none of them: with one range it stays at one however busy it is; with four
-// it gets four, also where one of the ranges holds a millionth of the ids, and the dictionary stands in one more. Those of a
-// queue that has several in one range are drained to one, busy or not, and no message is lost.
+// A queue gets a subqueue only in a range that has none of them: with one range it stays at one however busy it is.
+// With four it gets four, also if one of the ranges holds a millionth of the ids, and the dictionary stands in one
+// more. If a queue has several in one range, they are drained to one, busy or not, and no message is lost.
 //
 // Capability: Queues: Collection and scaling.
 func TestKeeperScalesByRoute(t *testing.T) {

@@ -57,7 +57,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// What stands in the golden file is still read, as what was written.
+// The golden file is still read, as what was written.
 func TestGoldenIsRead(t *testing.T) {
 	t.Parallel()
 	lines := golden.Read(t, goldenPath)

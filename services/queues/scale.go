@@ -216,9 +216,9 @@ type settled struct {
 
 func (s *settled) any() bool { return s.to != nil || len(s.opens)+len(s.closes) > 0 }
 
-// settle compares a dictionary with the heads of its subqueues: the one who changed them may have stopped half way, and a range
-// may have been recovered with a loss. Of two states the more closed one counts, so that no subqueue ever opens again behind
-// the back of those who know it closed. A disabled one is left to those who disabled it.
+// settle compares a dictionary with the heads of its subqueues: the one who changed them may have stopped half way,
+// and a range may have been recovered with a loss. The more closed of two states counts, so that no subqueue ever
+// opens again behind the back of those who know it closed. A disabled one is left to those who disabled it.
 func settle(d *Dictionary, heads []counted) (s settled) {
 	for i, e := range d.Subqueues {
 		h := heads[i].state

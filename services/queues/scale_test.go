@@ -35,8 +35,8 @@ func olderSchema(o observed) observed {
 	return o
 }
 
-// A queue gets a subqueue where one is too much for a range, loses one where all are quiet, and nothing changes between, nor
-// soon after a change, nor while one is under way (protocol/queue.md 24; table).
+// A queue gets a subqueue if one is too much for a range, and loses one if all are quiet. Nothing changes between,
+// nor soon after a change, nor while one is under way (protocol/queue.md 24; table).
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	all, draining := StateAll, StateAllExceptPut

@@ -49,8 +49,8 @@ func TestLifeOfAMessage(t *testing.T) {
 	require.Zero(t, r.count(t))
 }
 
-// Q1, Q6: of messages that were acknowledged none is lost, and the count is right, when nodes are killed while many
-// clients put, get and delete. What a get or a delete did whose answer is not known is found out afterwards.
+// Q1, Q6: no acknowledged message is lost, and the count is right, when nodes are killed while many clients put,
+// get and delete. The effect of a get or delete whose answer is not known is found out afterwards.
 func TestQ1AcknowledgedPutsAreDelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -275,8 +275,8 @@ func TestQ15ClearClosesAll(t *testing.T) {
 	}
 }
 
-// A queue of several subqueues does what a set of messages does, whatever is done in which order, by which front end,
-// while subqueues come and go (property, on a real range).
+// A queue of several subqueues behaves as a set of messages, for any operations in any order by any front end.
+// Subqueues come and go meanwhile (property, on a real range).
 func TestServiceAgainstAModel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -383,8 +383,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// What a Get has taken from one subqueue is the answer, though another one fails: it is hidden now. With nothing taken the
-// error is the answer.
+// A Get answers with what it has taken from one subqueue, though another one fails: it is hidden now. With nothing
+// taken the error is the answer.
 func TestGetAnswersWhatItHasTaken(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

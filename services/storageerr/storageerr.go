@@ -50,9 +50,9 @@ func (r Row) Saying(message string) Row {
 	return r
 }
 
-// CopySourceRefused is the error of a copy whose source was refused with a status, a code, which may be empty, and a message
-// (protocol/blob.md 13.6). What is refused for good has the status of the source, and so has 503, after which a client tries
-// again; what is nothing that a client could do about has the status of CannotVerifyCopySource.
+// CopySourceRefused is the error of a copy whose source was refused with a status, a code, which may be empty, and a
+// message (protocol/blob.md 13.6). A refusal for good has the status of the source, and so has 503, after which a
+// client tries again. If a client could do nothing about it, the status is that of CannotVerifyCopySource.
 func CopySourceRefused(status int, code, message string) *Error {
 	r := CannotVerifyCopySource
 	if status >= 400 && status < 500 || status == 503 {

@@ -82,7 +82,7 @@ const lineBytes = 64
 
 func (r *Row) read(key, value []byte) (err error) {
 	if len(value) > lineBytes {
-		// Most rows are in no cache of the processor. What a filter looks at is often in the second line, which
+		// Most rows are in no cache of the processor. A filter often looks at bytes in the second line, which
 		// so comes at the same time as the first.
 		r.touched ^= value[lineBytes]
 	}

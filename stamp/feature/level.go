@@ -11,12 +11,13 @@ const (
 	// Base is everything that was written before there were levels.
 	Base Level = 1
 
-	// Walls is that of closed records, and of what is kept of them, that say when they were made, since their time is ahead
-	// of the clock (R6, R13), and of from which closed time on a range that was recovered takes them again.
+	// Walls is the level of closed records that carry when they were made, since their time is ahead of the clock
+	// (R6, R13), and of what is kept of them. It is also the level of the closed time from which a recovered range
+	// takes them again.
 	Walls Level = 2
 
-	// Blobs is that of rows of blobs with tagged fields, for leases, snapshots, append blobs, tags and tiers of which more is
-	// kept than a name, and of containers that have, or had, a lease.
+	// Blobs is the level of rows of blobs with tagged fields: for leases, snapshots, append blobs, tags, and tiers of
+	// which more is kept than a name. It is also the level of containers that have, or had, a lease.
 	Blobs Level = 3
 
 	// Known is the highest level that this program knows.

@@ -1,5 +1,5 @@
-// Package membership decides, for one range on one node, which replica the node holds, how far
-// that replica can be trusted, and which change of the configuration the leader makes next.
+// Package membership decides for one range on one node. It decides which replica the node holds,
+// how far that replica can be trusted, and which change of the configuration the leader makes next.
 //
 // Invariant: an id that a replica took part under is never used again after the replica lost
 // anything that it had promised (R4). So a node that finds its folder empty, damaged or
@@ -64,8 +64,8 @@
 //	of an earlier recovery   dropped; its node is sent the later one
 //	of a later recovery      the replica here is retired, durably, before anything else
 //
-// A node without a leader asks all others in each tick, so that it learns of a recovery within
-// the election timeout during which a restarted replica neither votes nor stands. No fence can
-// keep replicas that are cut off from the re-formed range from continuing without it, if they
-// are a quorum of the old configuration and none of them can learn of the recovery.
+// A node without a leader asks all others in each tick. So it learns of a recovery within the
+// election timeout during which a restarted replica neither votes nor stands. No fence holds
+// against replicas that are a quorum of the old configuration, if they are cut off from the
+// re-formed range and none of them can learn of the recovery. They can continue without it.
 package membership

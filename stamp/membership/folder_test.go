@@ -69,8 +69,8 @@ func TestStampOfAFolder(t *testing.T) {
 	require.Equal(t, file, readFile(t, fs1, "d/owner"))
 }
 
-// What a folder has without having joined with all others is no id: neither before it joined nor of a node that was
-// rebuilt in an empty folder. It is found once it is there.
+// A folder that has not joined with all others gives no id: neither before it joined nor of a node that was rebuilt
+// in an empty folder. It is found once it is there.
 func TestStampIsNotKnown(t *testing.T) {
 	fs := joined(t, 1, 100)
 	setPhase(t, fs, Joining, false)
@@ -91,8 +91,8 @@ func TestStampIsNotKnown(t *testing.T) {
 	}
 }
 
-// R4: a node refuses one with a folder of another stamp, at both ends, with one line, until it comes back with the right
-// one. One that does not know its stamp is not refused, as one of an earlier version.
+// R4: a node refuses one with a folder of another stamp, at both ends, with one line, until it comes back with the
+// right one. A node that does not know its stamp, like one of an earlier version, is not refused.
 //
 // Capability: Storage on a node: Disks that were set back while their location restarts are found (R4).
 // Capability: Two locations: A folder names its node, stamp and use, and is refused to another one (R4).

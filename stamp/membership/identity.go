@@ -84,8 +84,8 @@ const (
 	identityHead    = 1 + 1 + 8 + 8 + 8 + 1
 )
 
-// ErrIdentity: the file that says who the node is, is malformed. One of a later version, whose second copy ends with
-// its checksum as in this one, is feature.ErrLater.
+// ErrIdentity: the file that says who the node is, is malformed. A file of a later version, whose second copy ends
+// with its checksum as in this one, is feature.ErrLater.
 var ErrIdentity = errors.New("identity file of a replica is malformed")
 
 // encode lists the peers in the given order of the nodes.

@@ -287,8 +287,8 @@ func (m *Machine) receive(e Received) []Effect {
 	return nil
 }
 
-// raftMessage lets a message pass that is for the replica here, from a node that may send it.
-// One for a later id, while the replica here is lost, shows that the group has removed the old
+// raftMessage lets a message pass that is for the replica here, from a node that may send it. A
+// message for a later id, while the replica here is lost, shows that the group has removed the old
 // id: the node then starts from nothing under the new one.
 func (m *Machine) raftMessage(e RaftMessage) []Effect {
 	if e.From == m.o.Node || !slices.Contains(m.o.Nodes, e.From) {

@@ -168,9 +168,9 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// R4: while a node removes the data of a lost replica, or re-forms the range from it, apart from its other ranges, nothing
-// passes that replica, and the new id is not reported lost: the leader would remove it. A later recovery retires it, and
-// what ends afterwards makes no member of it.
+// R4: a node removes the data of a lost replica, or re-forms the range from it, apart from its other ranges.
+// Meanwhile nothing passes that replica, and the new id is not reported lost: the leader would remove it. A later
+// recovery retires it, and what ends afterwards makes no member of it.
 func TestWhileDataIsReplaced(t *testing.T) {
 	first := once(t)
 	next, err := first.Next(3)
@@ -317,8 +317,8 @@ func TestClaimsAreBounded(t *testing.T) {
 	require.Empty(t, send(2, 5000))
 }
 
-// Of two nodes that report to lead a range the one of the higher term does, unless it is silent:
-// after a recovery with loss terms begin again with that of the survivor.
+// If two nodes report to lead a range, the one of the higher term does, unless it is silent: after
+// a recovery with loss terms begin again with the survivor's term.
 func TestHints(t *testing.T) {
 	h := Hints{Timeout: time.Second}
 	h.Observe(9, 2, 7, 0)

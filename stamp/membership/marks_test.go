@@ -40,7 +40,7 @@ func mark(r geo.ReplicaID, index, term uint64) LogMark {
 	return LogMark{Replica: r, Index: index, Term: term}
 }
 
-// What a node remembers of another is that of its later replica, and the highest: reports come late and twice.
+// A node remembers the highest mark of another node's later replica: reports come late and twice.
 //
 // Capability: Two locations: Two versions at once.
 func TestMarksKeepTheLater(t *testing.T) {
@@ -66,8 +66,8 @@ func takePart(t *testing.T, fs vfs.FS, dir string, p Phase) {
 	require.NoError(t, Save(fs, dir, 4, &Identity{Phase: p, Replica: 3}, three))
 }
 
-// What is remembered is of the stamp that the node takes part in. A folder that was emptied, but for that file, would name
-// marks of the former stamp, whose replicas had the same ids: they are gone for good before a replica begins.
+// A node remembers marks only of the stamp that it takes part in. A folder that was emptied, but for that file, would
+// name marks of the former stamp, whose replicas had the same ids: they are gone for good before a replica begins.
 func TestMarksOfAFormerStamp(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for _, c := range []struct {

@@ -13,9 +13,10 @@ import (
 // FolderKind is what a folder is for.
 type FolderKind byte
 
-// The kinds. Durable: never renumber. Unstated is a node's data folder or the folder of a node's process, in a file of
-// an earlier version. Data is the data folder of a node, Process the folder of the process of one node, Dev that of
-// antipode dev, Bus the store of a bus, Clone that of one clone of a node, Witness that of a witness.
+// The kinds. Durable: never renumber. Unstated is a node's data folder or the folder of a node's process, in a file
+// of an earlier version. Data is the data folder of a node, and Process the folder of the process of one node. Dev is
+// the folder of antipode dev, and Bus the store of a bus. Clone is the folder of one clone of a node, and Witness the
+// folder of a witness.
 const (
 	Unstated FolderKind = 0
 	Data     FolderKind = 1

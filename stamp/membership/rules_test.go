@@ -143,8 +143,8 @@ func TestWhenAReplicaIsRebuilt(t *testing.T) {
 	require.Empty(t, machine(Joining, 3).Step(call))
 }
 
-// What a node knew of the replicas of a range before a recovery counts no more: who sent in whose name, and who reported a loss.
-// A node that forgot its id stays so, whatever recovery it learns of.
+// After a recovery, a node's former knowledge of the replicas of a range no longer counts: who sent in whose name,
+// and who reported a loss. A node that forgot its id stays so, whatever recovery it learns of.
 func TestRecoveryForgetsTheGroup(t *testing.T) {
 	later := once(t)
 	m := machine(Member, 1)

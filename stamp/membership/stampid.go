@@ -46,10 +46,10 @@ func StampIn(fs vfs.FS, dir string, self geo.NodeID) StampID {
 	return stampOf(fs, dir, self)
 }
 
-// stampOf computes the id of the stamp that a node's data folder is of, zero if that does not show. The nonces with
-// which the replicas of the catalog joined together, on all nodes of the stamp, are the same at each of them, durable
-// before one of them votes, and were drawn for this stamp alone; they stay through losses and recoveries of the range. A
-// node that joined alone, since its folder was lost, does not have them.
+// stampOf computes the id of the stamp that a node's data folder is of, zero if that does not show. The replicas of
+// the catalog joined together with nonces that are the same on all nodes of the stamp. The nonces are durable before
+// one of the replicas votes, and were drawn for this stamp alone. They stay through losses and recoveries of the
+// range. A node that joined alone, since its folder was lost, does not have them.
 func stampOf(fs vfs.FS, dir string, self geo.NodeID) StampID {
 	// What cannot be read shows nothing, and stops the start later on.
 	d, err := Load(fs, dir, catalog)

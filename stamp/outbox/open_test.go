@@ -115,8 +115,8 @@ func TestOpenReadsNoRecord(t *testing.T) {
 	}
 }
 
-// R18: what waits, of all and of each copy, by the heads alone, is what a scan of the rows finds,
-// payload included, after any records and trims and with restarts between (property, against a scan).
+// R18: the heads alone give what waits, of all and of each copy, payload included. A scan of the rows
+// finds the same, after any records and trims and with restarts between (property, against a scan).
 func TestR18BacklogIsWhatRowsHold(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

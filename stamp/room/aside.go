@@ -14,12 +14,12 @@ import (
 	"antipode/stamp/durable"
 )
 
-// A store that is found damaged is set aside under asideName, so that an operator can examine it. Until the replicas of
-// the node are rebuilt it may also be all that is left of them, and what `range recover` starts from: of two nodes that
-// set their stores aside at the same moment none has the data elsewhere. So nothing is removed before all replicas of the
-// node's ranges are whole, here and on the other nodes; and nothing by itself that was set aside before a range was
-// re-formed with loss (R4), since it may hold what was lost. Of the others the newest one of each store is kept, and
-// removed too once the disk is full.
+// A store that is found damaged is set aside under asideName, so that an operator can examine it. Until the replicas
+// of the node are rebuilt it may also be all that is left of them, and what `range recover` starts from: of two nodes
+// that set their stores aside at the same moment none has the data elsewhere. So nothing is removed before all
+// replicas of the node's ranges are whole, here and on the other nodes; and nothing by itself that was set aside
+// before a range was re-formed with loss (R4), since it may hold what was lost. Among the others the newest one of
+// each store is kept, and removed too once the disk is full.
 
 // asideName lies between the name of a store and the time at which it was set aside, in nanoseconds.
 const asideName = ".damaged-"

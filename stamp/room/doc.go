@@ -12,7 +12,7 @@
 //	Spent    less than a quarter: a follower takes no entries but those without which no leader could serve reads. It
 //	         votes, and serves reads. A leader without a quorum that takes entries proposes nothing
 //
-// What is left of the reserve is for flushes, compactions and trims, which make room. Between two looks at a disk that is
+// The rest of the reserve is for flushes, compactions and trims, which make room. Between two looks at a disk that is
 // not Plenty, what the node is asked to take lowers what counts as free: see Expect.
 //
 // A Watch is the level of a node, and of its peers as they report it; it removes stores that were set aside.

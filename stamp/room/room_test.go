@@ -86,7 +86,8 @@ func TestLevels(t *testing.T) {
 	require.True(t, room.Opens(d, "node", reserve))
 }
 
-// What a full disk is asked to take counts twice until the next look, so that no burst takes what makes room.
+// Bytes that a full disk is asked to take count twice until the next look, so that no burst takes the room of
+// what makes room.
 func TestExpected(t *testing.T) {
 	d := newWorld()
 	d.w.Check()
@@ -235,7 +236,7 @@ func TestDamage(t *testing.T) {
 	require.NoError(t, damage.Mark(d, "node"))
 }
 
-// What may be used beside the reserve leaves a disk that counts as having room.
+// Using all that is beside the reserve leaves a disk that counts as having room.
 func TestSpare(t *testing.T) {
 	d := newWorld()
 	w := d.open()

@@ -10,9 +10,9 @@ import (
 	"antipode/stamp/outbox"
 )
 
-// The outboxes are accounted for a hundred rows at a time, at accountRate, and again a while after
-// all were. What is read stays in the cache of the state store, which holds all that a node may use for it: while the
-// other location is away for long, a fast walk would fill it with rows that nobody else reads.
+// The outboxes are accounted for a hundred rows at a time, at accountRate, and again a while after all were. Rows
+// that are read stay in the cache of the state store, which holds all that a node may use for it: while the other
+// location is away for long, a fast walk would fill it with rows that nobody else reads.
 const (
 	accountRows  = 100
 	accountRest  = 10 * time.Millisecond
@@ -28,8 +28,8 @@ type account struct {
 	sum    outbox.Tally
 }
 
-// accountStep accounts for some records of the outboxes: see outbox.Account. What is found is
-// reported and counted when all were walked, and changes nothing: one replica may differ, or all.
+// accountStep accounts for some records of the outboxes: see outbox.Account. Findings are reported
+// and counted when all were walked, and change nothing: one replica may differ, or all.
 func (s *Scrubber) accountStep(context.Context) time.Duration {
 	walk := &s.account
 	if !s.o.Outboxes || len(s.o.Ranges) == 0 {

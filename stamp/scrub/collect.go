@@ -155,7 +155,7 @@ func (s *Scrubber) collectStep(ctx context.Context) time.Duration {
 	return rest
 }
 
-// beginCollect begins a round. What was asked for in a former round is in the logs before they are walked.
+// beginCollect begins a round. Requests of a former round are in the logs before the logs are walked.
 func (s *Scrubber) beginCollect(ctx context.Context) error {
 	round := &s.collect
 	*round = collection{active: true, began: s.o.Clock.Mono()}

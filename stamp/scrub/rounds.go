@@ -8,8 +8,9 @@ import "time"
 // collectPause times as long as a round takes, rounds take at most a fifth of the time. A full round begins every
 // Options.Grace in any case. It is the safety net for what no count shows, as the chunks of failed uploads.
 //
-// What was overwritten in the last minutes before a start looks like such chunks, or like what the other location has sent
-// and what is not applied yet. Nothing may be left of the source, so it stays a Grace after the start, too.
+// Chunks that were overwritten in the last minutes before a start look like such chunks. They also look like chunks
+// that the other location has sent and that are not applied yet. Nothing may be left of the source, so it stays a
+// Grace after the start, too.
 const (
 	// collectSoon lies at least between the beginnings of two rounds: long enough that the peers, each with its rounds,
 	// have flushed what lets the logs be trimmed. With a short Grace, as tests have, it is an eighth of that.

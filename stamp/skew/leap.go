@@ -174,8 +174,9 @@ func (t *Table) TakeFar(sent time.Duration, o Own, err error) {
 	}
 }
 
-// Why says why the clock here gives no times, by what is known of it and of those of the peers. That it leapt is named only
-// where no other clock of the stamp is apart from it: else the others did not leap, and this one alone has to be set right.
+// Why says why the clock here gives no times, by what is known of it and of those of the peers. A leap is named only
+// if no other clock of the stamp is apart from it: else the others did not leap, and this one alone has to be set
+// right.
 func (t *Table) Why() string {
 	t.mu.Lock()
 	leapt, alone := t.belief.leapt, false

@@ -268,7 +268,7 @@ func TestR6ClockThatDidNotLeapProves(t *testing.T) {
 	require.False(t, s.tables[3].Own().Unsure)
 }
 
-// What no honest node answers neither panics nor has a proven clock distrusted.
+// An answer that no honest node gives neither panics nor makes a proven clock distrusted.
 func TestR6HostileFar(t *testing.T) {
 	s := newSites(t)
 	s.run(time.Minute)

@@ -22,11 +22,10 @@ var ErrNotStaged = errors.New("state: row does not fit the staged spans")
 // stagedTableBytes is about how long a staged table becomes.
 const stagedTableBytes = 32 << 20
 
-// Staging writes, beside the state store, the tables that replace whole spans of it.
-// Each table begins with a tombstone over the part of the span that it stands for, so
-// that tables alone, ingested together, remove what was there and bring what is new.
-// An excise would do the first too, but take the old rows from open snapshots. It is
-// used by one goroutine.
+// Staging writes, beside the state store, the tables that replace whole spans of it. Each table
+// begins with a tombstone over its part of the span. So tables alone, ingested together, remove the
+// old rows and bring the new ones. An excise would do the first too, but take the old rows from
+// open snapshots. It is used by one goroutine.
 type Staging struct {
 	fs    vfs.FS
 	dir   string

@@ -11,11 +11,11 @@
 //
 //	Send ──> queue of the peer ──> frame (up to 256 KiB of messages) ──> stream
 //
-// Send never blocks. A message is dropped when the queue is full or no stream stands,
-// and what is queued when a stream breaks is dropped with it: Raft sends again what it
-// still needs, and older messages would only be in its way. A stream stands once the
-// peer has answered it, which it does only while a node is attached there, so Peer gives
-// nil for a process that is up without its node.
+// Send never blocks. A message is dropped when the queue is full or no stream stands, and what is
+// queued when a stream breaks is dropped with it: Raft sends again what it still needs, and older
+// messages would only be in its way. A stream stands once the peer has answered it. The peer
+// answers only while a node is attached there, so Peer gives nil for a process that is up without
+// its node.
 //
 // Chunks have a separate connection: a heartbeat must not wait behind 4 MiB. Calls
 // have one too: those that wait for a commit must not hold up the chunks that it needs.

@@ -35,9 +35,9 @@ func (received) Encode() []byte            { return nil }
 func (received) EncodeResult() []byte      { return nil }
 func (received) DecodeResult([]byte) error { return nil }
 
-// Over the network a node without a replica of a range forwards commands to its leader,
-// puts chunks where the range is and reads them there, and knows what the range has
-// received of the other location as its replicas do. So it goes on when the leader ends.
+// Over the network a node without a replica of a range forwards commands to its leader. It puts
+// chunks where the range is and reads them there. It knows what the range has received of the other
+// location as its replicas do. So it goes on when the leader ends.
 //
 // Capability: Storage on a node: Fault and upgrade domains.
 func TestNodesWithoutReplica(t *testing.T) {

@@ -20,10 +20,10 @@ import (
 	"antipode/stamp/transport/transporttest"
 )
 
-// A stranger at the address of a node is refused when it is called and when it calls, each
-// time with one line that says why, however often it is tried: another authority, another
-// location, another node, a certificate that has ended (table). Where the stranger is the
-// first to refuse, the log shows it. Nothing it sends is received.
+// A stranger at the address of a node is refused when it is called and when it calls. Each refusal
+// is one line with the reason, however often it is tried: another authority, another location,
+// another node, a certificate that has ended (table). Where the stranger is the first to refuse,
+// the log shows it. Nothing it sends is received.
 //
 // Capability: Build and run: Mutual TLS between processes; `antipode cert`, `antipode config check`.
 func TestStrangersAreRefused(t *testing.T) {

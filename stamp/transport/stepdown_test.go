@@ -12,9 +12,9 @@ import (
 	"antipode/stamp/kv"
 )
 
-// R2: a process that is going to stop has the others lead its ranges while commands come. No command is unknown. In it
-// nothing leads any more; a request finds no leader until another node leads, and a command that cannot be forwarded is
-// refused at once, with nothing done, and not after the wait for a leader.
+// R2: a process that is going to stop has the others lead its ranges while commands come. No command is unknown. In
+// it nothing leads any more; a request finds no leader until another node leads. A command that cannot be forwarded
+// is refused at once, with nothing done, and not after the wait for a leader.
 //
 // Capability: Operation: SIGTERM drains a node and a gateway.
 func TestR2StepDown(t *testing.T) {

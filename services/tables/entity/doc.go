@@ -3,9 +3,9 @@
 // PartitionKey, RowKey and Timestamp are not inside the list; they live in the key
 // and in the header of the stored value.
 //
-// Invariant: a list has one form. What a Reader accepts a Builder writes back to the
-// same bytes, and what a Builder or Merge wrote passes Validate except for two
-// errors that only the whole entity shows: a name given twice, and the size with its keys.
+// Invariant: a list has one form. A Builder writes what a Reader accepts back to the same bytes. A
+// list that a Builder or Merge wrote passes Validate, except for two errors that only the whole
+// entity shows: a name given twice, and the size with its keys.
 //
 // Write with a Builder, walk with a Reader, which gives views into the list and
 // allocates nothing, and join with Merge. The layout is docs/format/entity.md, frozen

@@ -5,11 +5,11 @@ const fewNames = 8
 
 // Finder finds the properties of some names in one list after the other. It is not safe for concurrent use.
 //
-// Neighbours in a table mostly have one form: the same types and lengths of names in the same order. So it keeps the form
-// of the list before, up to the last property found, and of a list that has it, it compares the names where they were
-// found: a name is in a list once, so none of those that are skipped can be one of these. Where the list before lacked
-// names, the form is that of all of it, and what is skipped is compared if it is as long as one of the names. Any other
-// list is walked. What is found, and what is reported of it, does not depend on the lists before.
+// Neighbours in a table mostly have one form: the same types and lengths of names in the same order. So it keeps the
+// form of the list before, up to the last property found. In a list that has this form, it compares the names where
+// they were found. A name is in a list once, so none of those that are skipped can be one of these. Where the list
+// before lacked names, the form is that of all of it, and what is skipped is compared if it is as long as one of the
+// names. Any other list is walked. What is found, and what is reported of it, does not depend on the lists before.
 type Finder struct {
 	names []string
 	// places are the indices of names, for where there are many.
@@ -187,7 +187,8 @@ func shortLength(list []byte, at int) (start, end int) {
 	return 0, 0
 }
 
-// keep keeps a property of the list if it is wanted. Of two of one name, which no writer stores, the first one counts.
+// keep keeps a property of the list if it is wanted. If two have one name, which no writer stores, the first one
+// counts.
 func (f *Finder) keep(place int, p Property) (wanted bool) {
 	if place < 0 || f.at[place] > 0 {
 		return false

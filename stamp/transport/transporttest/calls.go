@@ -62,8 +62,8 @@ func testCalls(t *testing.T, s *stamp) {
 	require.NoError(t, g.Wait())
 }
 
-// What a range says keeps its identity on the way to the caller; any other error arrives
-// as its words. A method that nobody answers did nothing.
+// An error of a range keeps its identity on the way to the caller; any other error arrives as its
+// words. A method that nobody answers did nothing.
 func testCallErrors(t *testing.T, s *stamp) {
 	ctx := t.Context()
 	for _, want := range []error{kv.ErrBusy, kv.ErrUnknown, ranges.ErrNotLeader, node.ErrUnreachable} {

@@ -76,8 +76,8 @@ func testSnapshots(t *testing.T, s *stamp) {
 	stream.Close()
 }
 
-// What the receiver says ends the transfer at the sender, at the header, at a fragment or
-// at the end; a sender that goes away, or gives up, ends it at the receiver, unfinished.
+// An error of the receiver ends the transfer at the sender, at the header, at a fragment or at the
+// end; a sender that goes away, or gives up, ends it at the receiver, unfinished.
 func testSnapshotEnds(t *testing.T, s *stamp) {
 	ctx, m := t.Context(), s.members[2]
 	m.Refuse = errors.New("not now")
