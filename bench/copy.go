@@ -15,9 +15,10 @@ import (
 	"antipode/internal/clock"
 )
 
-// workloadCopy measures what the copy of an account costs those who write to it: the p99 of inserts at --concurrency, of
-// a separate antipode dev whose account holds --bytes of blobs of 4 KiB, while the copy is at rest and while it is made
-// again at --copy-rate. A pair is one run of each, and every other pair begins with the copy.
+// workloadCopy measures what the copy of an account costs those who write to it. It takes the p99 of inserts at
+// --concurrency, in a separate antipode dev whose account holds --bytes of blobs of 4 KiB. It does so while the copy
+// is at rest and while it is made again at --copy-rate. A pair is one run of each, and every other pair begins with
+// the copy.
 const workloadCopy = "copy-cost"
 
 const (

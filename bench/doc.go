@@ -22,11 +22,10 @@
 // names is not decoded: it is scanned for what must come next, and none of it may be
 // missing, changed, out of order or one too many.
 //
-// Invariant: a figure is printed only with its validity. Every value written
-// is known from its key; a sample is read back at the end, at the primary and at
-// -secondary, and a run is void if a value is missing, or if the backlog to the
-// other location grew through its second half: such a rate would not last. Of queues every text that
-// is got is checked, no message may come twice, and both locations must count as many
-// as were put and not deleted. An append, a renewal of a lease, a batch, a copy, a page with snapshots or a block that
-// is answered with another status or body than it must have ends the run without figures.
+// Invariant: a figure is printed only with its validity. Every value written is known from its key; a sample is read
+// back at the end, at the primary and at -secondary. A run is void if a value is missing, or if the backlog to the
+// other location grew through its second half: such a rate would not last. In queues every text that is got is
+// checked, and no message may come twice. Both locations must count as many as were put and not deleted. An append, a
+// renewal of a lease, a batch, a copy, a page with snapshots or a block that is answered with another status or body
+// than it must have ends the run without figures.
 package main

@@ -12,7 +12,7 @@ type operation interface {
 	objects
 	// ready makes what the connection of w needs before the run.
 	ready(ctx context.Context, w *worker) error
-	// perform makes one operation. What it needs before it is not within the span that it returns.
+	// perform makes one operation. Preparations for it are not within the span that it returns.
 	perform(ctx context.Context, w *worker) (took span, moved int, err error)
 }
 

@@ -263,7 +263,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// What a service answers with the right status is looked at too, and what it has at the end.
+// The content of an answer with the right status is checked too, and what the service has at the
+// end.
 func TestOperationsFindFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name, workload, want string

@@ -24,9 +24,9 @@ import (
 	"antipode/stamp/ranges"
 )
 
-// workloadRecover loads three nodes that talk over TLS on loopback with --bytes, half in
-// rows of 1 KiB and half in blobs of 4 MiB, loses the folder of one, and measures how long
-// that takes to be a replica of every range again, with all payload, and what it moved.
+// workloadRecover loads three nodes that talk over TLS on loopback with --bytes, half in rows of 1
+// KiB and half in blobs of 4 MiB. It loses the folder of one node. It measures how long that node
+// takes to be a replica of every range again, with all payload, and what it moved.
 const workloadRecover = "recover-node"
 
 const (

@@ -10,8 +10,8 @@ import (
 	"antipode/internal/clock"
 )
 
-// A node whose folder is lost comes back with all that was loaded, which passed the
-// connections between the nodes, and the run says when each range had it in sync.
+// A node whose folder is lost comes back with all that was loaded, which passed the connections
+// between the nodes. The run shows when each range had it in sync.
 func TestMeasureRecovery(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

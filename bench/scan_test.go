@@ -55,8 +55,8 @@ func feed(b *batches, o object, n int) []string {
 	return doc
 }
 
-// Of the entities that a query must find none may be missing, another one, changed,
-// out of order or one too many; that there is none at all is reported apart from the rest.
+// No entity that a query must find may be missing, another one, changed, out of order or one too
+// many; that there is none at all is reported apart from the rest.
 func TestCheckFeed(t *testing.T) {
 	o := options(t, "--workload", workloadQuery)
 	b := newBatches(o, "bench1", scanBatches)
@@ -253,7 +253,7 @@ func TestAppendNumber(t *testing.T) {
 	}
 }
 
-// What workers write first is all that the scans will find, dealt out without rest.
+// Workers first write all that the scans will find, dealt out without rest.
 func TestShare(t *testing.T) {
 	for _, workers := range []int{1, 3, 16, 64} {
 		for _, n := range []int{1, 10, 16, 2000} {

@@ -12,7 +12,7 @@
 // The endpoints are names, not places: after a failover the primary's name stands for the other location, and nothing in the
 // client changes.
 //
-// Invariant: a request that writes goes to the primary endpoint only, whatever the mode or a retry policy says, and what a
-// caller gets is the answer to one try, unchanged. What the secondary answers may be older than what the primary would have
-// answered, as Get Service Stats says.
+// Invariant: a request that writes goes to the primary endpoint only, whatever the mode or a retry policy says. A
+// caller gets the answer to one try, unchanged. An answer of the secondary may be older than the primary's would have
+// been, as Get Service Stats shows.
 package client

@@ -57,8 +57,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// What the secondary does not have is asked of the primary, and from then on of the primary only. Where only the secondary may
-// be asked, it is asked again, and its answer is reported.
+// If the secondary lacks something, the primary is asked, and from then on the primary only. Where only the secondary
+// may be asked, it is asked again, and its answer is reported.
 func TestMissingAtTheSecondary(t *testing.T) {
 	for _, c := range []struct {
 		mode    LocationMode
@@ -106,8 +106,8 @@ func TestWritesStayAtThePrimary(t *testing.T) {
 	}
 }
 
-// What a queue gives out is hidden from others, so that is a write; peeking, and whatever else is called messages, is a read.
-// Statistics are read from the secondary only.
+// A queue hides from others what it gives out, so a get is a write; peeking, and whatever else is called messages, is
+// a read. Statistics are read from the secondary only.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		service geo.Service

@@ -126,7 +126,7 @@ func Log(n Node, o Options, emit Emit) (damaged int, err error) {
 	}
 	log, err := seglog.Open(dir, state.Options{FS: n.fs, ReadOnly: true})
 	if err != nil {
-		// That the log as a whole is refused is damage too, though no byte be altered.
+		// A refusal of the log as a whole is damage too, even if no byte was altered.
 		err = r.damage(Damage{Store: "log", Detail: "a start would set the log aside: " + err.Error()})
 		return r.damaged, err
 	}

@@ -18,8 +18,8 @@ import (
 
 func joinClose(err error, c io.Closer) error { return errors.Join(err, c.Close()) }
 
-// openState opens the state store read-only. What its library cannot bear of a damaged
-// folder comes back as an error, a panic too.
+// openState opens the state store read-only. Damage that makes its library fail, or panic, comes
+// back as an error.
 func openState(n Node) (s *state.Store, err error) {
 	defer func() {
 		if p := recover(); p != nil {

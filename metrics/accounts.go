@@ -34,8 +34,8 @@ type AccountSamples struct {
 	Unavailable []UnavailableSample
 	// Copies has one entry for each bootstrap that goes on.
 	Copies []CopySample
-	// Accounts has one entry for each account whose primary is at a location of the process that leads the catalog there,
-	// and Operations one for each operation that is under way at such a location.
+	// Accounts has one entry for each account whose primary is at a location of the process that leads the catalog
+	// there. Operations has one for each operation that is under way at such a location.
 	Accounts   []AccountSample
 	Operations []OperationSample
 }

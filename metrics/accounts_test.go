@@ -30,8 +30,8 @@ func lastSync(account geo.Account, seconds string) string {
 	return fmt.Sprintf("antipode_last_sync_timestamp_seconds{account=%q,location=\"southcentralus\",service=\"table\"} %s\n", account, seconds)
 }
 
-// Past the bound the accounts that are worst off are shown by their names: without a Last Sync Time, in bootstrap, then
-// by lag. Of all others there is one series each, with the oldest time, the number of those that lack one, and sums.
+// Past the bound the accounts that are worst off are shown by their names: without a Last Sync Time, in bootstrap,
+// then by lag. All others share one series each, with the oldest time, the number of those that lack one, and sums.
 //
 // Capability: Operation in Prometheus: No label grows with the accounts.
 func TestAccountsAreBounded(t *testing.T) {
@@ -93,7 +93,7 @@ func TestShownAccountsStay(t *testing.T) {
 }
 
 // Those without a name are counted: two that lack a Last Sync Time for one reason are 2, and two bootstraps one sum.
-// What is not known of one of them is not shown of all.
+// A value that is unknown for one of them is not shown for all.
 func TestOthersAreAdded(t *testing.T) {
 	w := crowd(2)
 	w.accounts.Unavailable = []UnavailableSample{{south, "acct000", geo.Table, "forked"}, {south, "acct001", geo.Table, "forked"}}

@@ -61,8 +61,8 @@ func (d copyDescs) collect(s CopySample, put func(*prometheus.Desc, float64, ...
 	}
 }
 
-// foldCopies merges bootstraps of one name: amounts and speeds are added, and the longest time is left. What is not
-// known of one of them is not known of all.
+// foldCopies merges bootstraps of one name: amounts and speeds are added, and the longest time is left. A value
+// that is unknown for one of them is unknown for all.
 func foldCopies(in []CopySample) []CopySample {
 	type key struct {
 		l geo.Location

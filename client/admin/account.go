@@ -38,8 +38,8 @@ type Account struct {
 	OperationWaits string `json:"operation_waits,omitempty"`
 	// FailoverPhase is how far a failover is, at the present primary: one of the Failover constants; empty without one.
 	FailoverPhase string `json:"failover_phase,omitempty"`
-	// Diverged is set after an unplanned failover, at the present primary, where the former one has answered that it has
-	// what this one does not have, and not all of it is known: it serves nothing before account rebuild (R22).
+	// Diverged is set after an unplanned failover, at the present primary. The former primary has answered that it
+	// has what this one does not have, and not all of it is known. It serves nothing before account rebuild (R22).
 	Diverged bool `json:"diverged,omitempty"`
 	// WithoutPrimary is why no location is the account's primary, with what to do: see WithoutPrimary. Empty where one is.
 	WithoutPrimary string `json:"without_primary,omitempty"`
@@ -133,8 +133,9 @@ type UpdateAccount struct {
 	Redundancy string `json:"redundancy,omitempty"`
 	// Rebuild has the copy at the secondary made again from nothing; the redundancy stays.
 	Rebuild bool `json:"rebuild,omitempty"`
-	// Force is the account's name: its copy is deleted for a rebuild although the secondary is ahead, its clock disagrees, or
-	// it cannot be asked. What only the copy has is kept in the lost-and-found of the secondary all the same.
+	// Force is the account's name: its copy is deleted for a rebuild although the secondary is ahead, its clock
+	// disagrees, or it cannot be asked. Rows that only the copy has are kept in the lost-and-found of the secondary
+	// all the same.
 	Force geo.Account `json:"force,omitempty"`
 	// DryRun has a rebuild change nothing: the answer is the account as it is, or the refusal.
 	DryRun bool `json:"dry_run,omitempty"`

@@ -53,10 +53,9 @@ type ErrorDocument struct {
 	Error Error `json:"error"`
 }
 
-// Client calls one admin port. Its methods may be called concurrently. Each
-// returns an *Error where the server refused or failed, ErrUnreachable in the chain
-// where it was never asked, ErrSilent where a read was not answered, and another error where the outcome is unknown: the
-// reads may then be repeated, the others after a look at Status.
+// Client calls one admin port. Its methods may be called concurrently. Each returns an *Error if the server refused
+// or failed, ErrUnreachable in the chain if it was never asked, and ErrSilent if a read was not answered. Any other
+// error means that the outcome is unknown: the reads may then be repeated, the others after a look at Status.
 //
 // A call that needs the token (401) is made again with it: see UseToken; without that the
 // token is read from the file that a server on this machine names.

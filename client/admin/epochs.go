@@ -7,8 +7,8 @@ import (
 )
 
 // Epochs says whether a location takes writes of accounts that have a copy: whether it knows that it still is their
-// primary. Each process of a location finds that out by itself. Of several it is the worst, so that no refusal is hidden
-// behind a process that takes writes.
+// primary. Each process of a location finds that out by itself. The worst of several counts, so that no refusal is
+// hidden behind a process that takes writes.
 type Epochs struct {
 	// Confirmed reports that it does. By is what confirmed it: exchange, node, witness, override or policy.
 	Confirmed bool   `json:"confirmed"`

@@ -12,8 +12,9 @@ type Failover struct {
 	Type string `json:"type"`
 	// To is the location that an unplanned failover makes the primary: the account's secondary where it is empty.
 	To geo.Location `json:"to,omitempty"`
-	// DryRun changes nothing: the answer is what an unplanned failover would lose, or has lost; of a location, which accounts
-	// it would refuse. Of a planned one it is 503 where the other location does not answer, or its streams do not move.
+	// DryRun changes nothing: the answer is what an unplanned failover would lose, or has lost; of a location, which
+	// accounts it would refuse. A planned one answers 503 if the other location does not answer, or its streams do
+	// not move.
 	DryRun bool `json:"dry_run,omitempty"`
 	// WithoutWitness has an unplanned failover not ask the witness, and one that waits for the witness go on (R21): an
 	// operator knows that the present primary takes no writes. Of no meaning without a witness.

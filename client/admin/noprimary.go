@@ -6,10 +6,11 @@ import (
 	"antipode/geo"
 )
 
-// WithoutPrimary returns why an account has no primary, with the latest record of it, from what each location that answered
-// has of the account; "" if it has one, or that is not known. An epoch is created only by the location that it makes primary
-// (R19). So where another one has a record of an epoch that its own primary does not have, that was set back, or recovered
-// with loss, to before it took the account: then each location takes the other one for the primary, and nobody serves it.
+// WithoutPrimary returns why an account has no primary, with the latest record of it, from what each location that
+// answered has of the account; "" if it has one, or that is not known. An epoch is created only by the location that
+// it makes primary (R19). If another location has a record of an epoch that the epoch's own primary does not have,
+// that primary was set back, or recovered with loss, to before it took the account. Then each location takes the
+// other one for the primary, and nobody serves it.
 func WithoutPrimary(records map[geo.Location]Account) (why string, latest Account) {
 	var at geo.Location
 	for l, a := range records {

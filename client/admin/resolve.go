@@ -18,7 +18,8 @@ const (
 
 // ResolveFork asks to settle the fork of a stream. Keep is the account's primary or its secondary: of the rows that
 // differ its side is kept, but for what clients write from then on. What the other one had is kept there, in its
-// lost-and-found. Of a settlement for the secondary's side that is under way, the rest may be settled for the primary's.
+// lost-and-found. The rest of a settlement for the secondary's side that is under way may be settled for the
+// primary's.
 type ResolveFork struct {
 	StreamName
 	Keep geo.Location `json:"keep"`

@@ -143,8 +143,8 @@ func TestFalseServer(t *testing.T) {
 }
 
 // TestRedirectedDiscovery: a process that took the port of a stopped server does not get the token
-// by sending the question for it on to a server that has it, such as another port of the
-// same deployment.
+// by a redirect. It sends the question for the token on to a server that has it, such as another
+// port of the same deployment.
 func TestRedirectedDiscovery(t *testing.T) {
 	token, err := NewToken()
 	require.NoError(t, err)

@@ -186,7 +186,8 @@ func (d *drill) read(ctx context.Context, k Kind) {
 	}
 }
 
-// request makes a request, and keeps how it ended. One that the end of the drill has cut off counts for nothing.
+// request makes a request, and keeps how it ended. A request that the end of the drill has cut off counts for
+// nothing.
 func (d *drill) request(ctx context.Context, k Kind, f func(ctx context.Context) error) (request, error) {
 	one, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()

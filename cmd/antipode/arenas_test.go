@@ -30,7 +30,7 @@ func needGlibc(t *testing.T) {
 	}
 }
 
-// What the block cache frees goes back to the system, also from between blocks that stay.
+// Memory that the block cache frees goes back to the system, also from between blocks that stay.
 func TestArenasAreTrimmed(t *testing.T) {
 	needGlibc(t)
 	const rows, kept = 2000, 20

@@ -1,6 +1,6 @@
-// Command antipode is the server: `antipode node` runs one node of a location, `antipode gateway`
-// a gateway to all locations, `antipode dns` a name server, `antipode witness` the witness of two, `antipode dev` two
-// locations, a gateway and a name server in one process.
+// Command antipode is the server. `antipode node` runs one node of a location, `antipode gateway` a gateway to all
+// locations, and `antipode dns` a name server. `antipode witness` runs the witness of two locations, and `antipode
+// dev` two locations, a gateway and a name server in one process.
 package main
 
 import (

@@ -173,8 +173,8 @@ official SDKs and tools take. The string holds the first key: treat it as a secr
 	}
 }
 
-// addReplication adds to an account what is known of its replication. What waits for a location that is paused, or for streams
-// that stand, is asked side by side.
+// addReplication adds to an account what is known of its replication. Questions that wait for a location that is
+// paused, or for streams that stand, are asked side by side.
 func (t *tool) addReplication(ctx context.Context, out *shown) {
 	var asked sync.WaitGroup
 	var s admin.Status

@@ -315,8 +315,8 @@ func TestDrillFindsUnlistedLoss(t *testing.T) {
 	require.Contains(t, errOut, "acknowledged writes are gone and not in the lost-change report")
 }
 
-// A former primary that can only follow with its copy made again ends the drill, with what is to do, unless --rebuild was
-// given, which is the default at antipode dev alone.
+// A former primary that can only follow with its copy made again ends the drill, with what is to do. It does not if
+// --rebuild was given, which is the default at antipode dev alone.
 func TestDrillRebuilds(t *testing.T) {
 	d := newDrilled(t)
 	d.forks = true
@@ -358,8 +358,8 @@ func TestDrillKillCommandThatDoesNotKill(t *testing.T) {
 	}
 }
 
-// The primary is stopped and started by commands of the operator. One that fails ends the drill, and what may be stopped is
-// named.
+// The primary is stopped and started by commands of the operator. A command that fails ends the drill, and what may
+// be stopped is named.
 func TestDrillKillCommand(t *testing.T) {
 	d := newDrilled(t)
 	log := filepath.Join(t.TempDir(), "log")

@@ -44,8 +44,8 @@ func TestR19PlanOfUnknownServices(t *testing.T) {
 	require.Equal(t, 1, strings.Count(out, "blocked "), "what follows from the silence is no cause")
 }
 
-// A plan asks for the status and the lag side by side, since both wait for a location that is paused, and asks nothing more of a
-// location that did not answer.
+// A plan asks for the status and the lag side by side, since both wait for a location that is paused. It asks nothing
+// more of a location that did not answer.
 func TestPlanAsksSideBySide(t *testing.T) {
 	status, lag := make(chan struct{}), make(chan struct{})
 	mux := http.NewServeMux()
@@ -212,7 +212,7 @@ func TestR19FailoverOfAnUnknownLocation(t *testing.T) {
 	require.Zero(t, code, errOut)
 }
 
-// What a server of an earlier version passes on of gRPC is no part of what plans, refusals and explanations print.
+// Plans, refusals and explanations do not print what a server of an earlier version passes on of gRPC.
 func TestPlansHaveNoRawErrors(t *testing.T) {
 	const raw = "north: rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp 127.0.0.1:1: refused\""
 	silent := []admin.SilentLocation{}

@@ -602,8 +602,8 @@ func TestFigures(t *testing.T) {
 	require.Equal(t, "2026-11-21T15:04:05.999Z", instant(admin.Time{Time: time.Date(2026, 11, 21, 15, 4, 5, 999_999_900, time.UTC)}))
 }
 
-// TestFirstScreen: who is woken by an alarm finds the three commands to begin with before anything else, each of which
-// exists, and every command in a group, within the lines of a terminal; breaking things comes last.
+// TestFirstScreen: an operator woken by an alarm finds the three commands to begin with before anything else, and
+// each of them exists. Every command is in a group, within the lines of a terminal; breaking things comes last.
 func TestFirstScreen(t *testing.T) {
 	_, out, _ := ctl("")
 	code, long, _ := ctl("", "--help")

@@ -188,7 +188,7 @@ func TestWholePlanNamesRefusedAccounts(t *testing.T) {
 	_, out, _ = ctl(url, "failover", "unplanned", "--location", "northcentralus")
 	require.Contains(t, out, "unplanned  0 accounts would be refused\nunplanned  1 account would stay: the other location knows of no copy\n")
 
-	// One whose failover is under way, or waits to be forgotten by the witness, has a copy.
+	// An account whose failover is under way, or waits to be forgotten by the witness, has a copy.
 	for _, waiting := range []int{0, 1} {
 		url = wholeServer(t, admin.Stopped, admin.Running, &begun, admin.LocationFailover{
 			From: drillNorth, To: drillSouth, Waiting: waiting, Moving: map[string]int{admin.FailoverWithdrawing: 1 - waiting},

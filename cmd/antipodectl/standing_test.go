@@ -12,8 +12,8 @@ import (
 	"antipode/client/admin"
 )
 
-// R19: the plan of a planned failover names a cut link and ranges of the primary without a leader, with what to do, and does not ask
-// streams which cannot move then. Without a leader the unplanned one may be what is left.
+// R19: the plan of a planned failover names a cut link and ranges of the primary without a leader, with what to do.
+// It does not ask streams, which cannot move then. Without a leader the unplanned one may be what is left.
 func TestR19PlanNamesWhatStands(t *testing.T) {
 	d := newDoomed()
 	d.lags(true)

@@ -197,8 +197,8 @@ func TestStatusDoesNotCallADeadSecondaryWell(t *testing.T) {
 	require.NotContains(t, text, "that are well")
 }
 
-// What a status has beside its tables is as bad as check calls it: a location that is down is critical, a node that is down is
-// a warning.
+// A status shows the severities of check beside its tables: a location that is down is critical, a node that is down
+// is a warning.
 func TestStatusIsAsBadAsCheck(t *testing.T) {
 	s := manyAccounts(3)
 	s.Locations[0] = admin.Location{Name: "northcentralus", State: admin.Unreachable, Warnings: []string{"no node of location northcentralus answers"}}

@@ -210,8 +210,8 @@ func (b *bundle) process(ctx context.Context, folder string, ask func(context.Co
 	return nil
 }
 
-// add writes a document as JSON. What looks like a secret is removed from each string before that is written: JSON's
-// escapes would hide where it begins.
+// add writes a document as JSON. Anything like a secret is removed from each string before the string is written:
+// JSON's escapes would hide where it begins.
 func (b *bundle) add(name string, doc any) error {
 	text, err := json.Marshal(doc)
 	if err != nil {

@@ -268,8 +268,9 @@ func nodeAlarm(n admin.Node) string {
 // alarmEnds is after how long without another one an alarm of streams is over, by the clock of the server.
 const alarmEnds = time.Hour
 
-// alarms counts the nodes that are out of service now, and the alarms of streams by reason, with when the last one was raised:
-// whether its cause still holds is in the status of accounts. Those that are over have a count alone, unless all are asked for.
+// alarms counts the nodes that are out of service now, and the alarms of streams by reason, with when the last one
+// was raised: whether its cause still holds is in the status of accounts. Alarms that are over have a count alone,
+// unless all are asked for.
 func alarms(s admin.Status, all bool) string {
 	ended := s.Process.StartedAt.Add(time.Duration(s.Process.UptimeSeconds * float64(time.Second))).Add(-alarmEnds)
 	var over uint64

@@ -18,8 +18,8 @@ const (
 	startThird  = "start the witness again (docs/runbooks/witness.md); if northcentralus is off and stays off: antipodectl failover unplanned "
 )
 
-// R21: an account whose claim the witness is to forget, and which does not answer, is shown with the way out wherever it is shown,
-// and the plan of another failover does not promise that --yes begins it, unless it does.
+// R21: an account whose claim the witness is to forget, and which does not answer, is always shown with the way out.
+// The plan of another failover does not promise that --yes begins it, unless it does.
 func TestR21AClaimThatStaysHasAWayOut(t *testing.T) {
 	d := newDoomed()
 	d.lags(true)

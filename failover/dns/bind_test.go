@@ -102,7 +102,7 @@ func moved(t *testing.T, n geo.EpochNumber, l geo.Location, r catalog.Redundancy
 	return v
 }
 
-// The records of a view are pushed to a real BIND, and a move changes them. A pusher that was away gets the newest
+// The records of a view are pushed to a real BIND, and a move changes them. A server that was away gets the newest
 // state, and one that knows an older epoch changes nothing.
 //
 // Capability: Names: The same records at BIND by RFC 2136 with TSIG.

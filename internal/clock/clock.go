@@ -31,11 +31,11 @@ func (System) Now() time.Time { return time.Now() }
 // once per answer under a lease, and use Now for times that are only shown.
 //
 // The obvious replacement, the runtime's clock plus an offset that is measured now and then, would
-// break R5. That clock is CLOCK_MONOTONIC, which stands still in suspend: between a resume and the
-// next measurement a lease that ended hours ago would look held. Comparing with the wall clock
-// would show most suspends, but the wall clock also jumps when it is set, and a clock set back by
-// the length of the suspend hides it. Go's runtime does not offer CLOCK_BOOTTIME without a system
-// call.
+// break R5. The runtime's clock is CLOCK_MONOTONIC, which stands still in suspend: between a resume
+// and the next measurement a lease that ended hours ago would look held. Comparing with the wall
+// clock would show most suspends, but the wall clock also jumps when it is set, and a clock set
+// back by the length of the suspend hides it. Go's runtime does not offer CLOCK_BOOTTIME without a
+// system call.
 func (System) Mono() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

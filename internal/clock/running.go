@@ -9,11 +9,11 @@ import (
 // pauses of the process or of the loop. Timeouts for silent peers are measured in it, because a
 // process that does not run receives nothing: the messages wait in its sockets.
 //
-// The loop calls Advance in each round, at least once per interval unless it is delayed. Of a
-// longer gap one interval counts. Of a gap longer than two intervals nothing counts, so that the
-// loop runs one more round, and reads what waited in the sockets, before a timeout ends. This
-// happens at most once per interval of running time, so that timeouts end, at half the pace or
-// faster, even if every round is late.
+// The loop calls Advance in each round, at least once per interval unless it is delayed. A longer
+// gap counts as one interval. A gap longer than two intervals does not count. So the loop runs one
+// more round, and reads what waited in the sockets, before a timeout ends. This happens at most
+// once per interval of running time, so that timeouts end, at half the pace or faster, even if
+// every round is late.
 //
 // Safety must not depend on it: leases use Clock.Mono (R5). It is never ahead of the monotonic
 // time, so a promise measured in it may last longer, never shorter.

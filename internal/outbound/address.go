@@ -32,8 +32,8 @@ var metadata = prefixes("100.100.100.200/32", "fd00:ec2::254/128")
 //nolint:gochecknoglobals // As above.
 var privateNets = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 
-// Of IPv6 only what is assigned to networks of the Internet is public, without what carries an IPv4 address in another way
-// than the two that embedded knows, and without documentation.
+// In IPv6 only addresses assigned to networks of the Internet are public. Excepted are addresses for documentation,
+// and those that carry an IPv4 address in another way than the two that embedded knows.
 //
 //nolint:gochecknoglobals // As above.
 var (

@@ -312,9 +312,10 @@ func ask(ctx context.Context, addr, page string) error {
 	return nil
 }
 
-// Stop ends all processes of the cluster in a folder, the gateway first, and returns when they have exited; it waits for the
-// launches of a start that is under way. Processes that an earlier version started are stopped too. Acknowledged writes are
-// kept. Those of the folder that this one is a copy of go on, which is an error.
+// Stop ends all processes of the cluster in a folder, the gateway first, and returns when they have exited; it waits
+// for the launches of a start that is under way. Processes that an earlier version started are stopped too.
+// Acknowledged writes are kept. If this folder is a copy of another, the processes of the other go on, which is an
+// error.
 func Stop(ctx context.Context, o Options) error {
 	if _, err := os.Stat(o.Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -225,7 +225,7 @@ func TestOthersOfAFailedStartGoOn(t *testing.T) {
 	}
 }
 
-// What a cluster was started with is in its folder, with a witness or without.
+// The folder of a cluster has what the cluster was started with, with a witness or without.
 func TestExisting(t *testing.T) {
 	_, err := Existing(t.TempDir())
 	require.ErrorIs(t, err, fs.ErrNotExist)

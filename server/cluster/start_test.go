@@ -49,7 +49,8 @@ func TestRefusedStartIsForgotten(t *testing.T) {
 	require.Equal(t, less, as)
 }
 
-// Of two starts at once the second one finds what the first one started: each would start all, and lose the other's.
+// If two starts run at once, the second one finds what the first one started: each would start all, and lose the
+// other's.
 func TestTwoStartsAtOnce(t *testing.T) {
 	o := Options{Dir: t.TempDir(), PortBase: freeBase(t), Binary: filepath.Join(t.TempDir(), "antipode")}
 	starts := filepath.Join(t.TempDir(), "starts")

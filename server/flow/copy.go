@@ -27,8 +27,8 @@ func Inputs(a *catalog.Account, s geo.Service, from *route.Table, known []cursor
 	}
 }
 
-// CopyOf is how far the copy of an account is, by its record. One that is being made begins with the deletion of what was there
-// (R17); until then that may be read (R18).
+// CopyOf is how far the copy of an account is, by its record. A new copy begins with the deletion of what was there
+// (R17); until then the old content may be read (R18).
 func CopyOf(a *catalog.Account) stats.Copy {
 	switch {
 	case a.Unsure():

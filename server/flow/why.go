@@ -21,9 +21,9 @@ const CausesMax = 8
 
 // Why finds what holds the services of an account back. Zero as threshold means Threshold.
 //
-// What decides about a service are its range and the catalog's (R13). In each of them either a stream is
-// behind a closed head, and the stage is that of its next record; or no closed record arrives, and the
-// stage is that of the range. What concerns the whole location, such as a link that is cut, is named first.
+// Its range and the catalog's decide about a service (R13). In each of them either a stream is behind a
+// closed head, and the stage is that of its next record; or no closed record arrives, and the stage is that
+// of the range. What concerns the whole location, such as a link that is cut, is named first.
 func Why(name geo.Account, all wire.Flows, threshold time.Duration) wire.Why {
 	threshold = cmp.Or(threshold, Threshold)
 	e := endsOf(all)

@@ -122,8 +122,8 @@ func (g *Gateway) backend(token admin.TokenFile) (*operator.Backend, error) {
 	return operator.New(o), nil
 }
 
-// follow begins to ask the admin ports of the nodes for the epochs of accounts. Of a location whose nodes have none in the
-// configuration nothing is known.
+// follow begins to ask the admin ports of the nodes for the epochs of accounts. Nothing is known of a location whose
+// nodes have no admin ports in the configuration.
 func (g *Gateway) follow() error {
 	o := epochs.Options{Clock: g.o.Clock, Logger: g.o.Logger}
 	for _, l := range g.o.Config.Locations {

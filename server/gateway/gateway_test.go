@@ -190,7 +190,7 @@ func (r running) admin(token apiadmin.TokenFile) *wire.Client {
 }
 
 // While all locations are away, clients are asked to try again and the readiness names each location.
-// One that comes back serves at once, at every port, and the readiness has its reason.
+// A location that comes back serves at once, at every port, and the readiness has its reason.
 func TestLocationsAway(t *testing.T) {
 	north, south := newNode(t, "north"), newNode(t, "south")
 	g := start(t, configured(north, south))

@@ -21,8 +21,8 @@ func (l bareListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// bareConn is a connection to clients. What is written while no handler has taken up a request is an answer of net/http's
-// own, in one write, the last one of the connection. It begins with "HTTP/1.1 " and the status.
+// bareConn is a connection to clients. Bytes written while no handler has taken up a request are an answer made by
+// net/http, in one write, the last one of the connection. It begins with "HTTP/1.1 " and the status.
 type bareConn struct {
 	*net.TCPConn
 	unread func(status int) []byte

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What net/http refuses before a handler sees it is answered by the service, on a new connection and on a kept one; what a
-// handler answers is left alone, whatever its status.
+// The service answers a request that net/http refuses before a handler sees it, on a new connection and on a kept
+// one. An answer of a handler is left alone, whatever its status.
 func TestUnreadRequestIsAnsweredByTheService(t *testing.T) {
 	s, err := Open([]Listener{{
 		Addr: "127.0.0.1:0", What: "test",

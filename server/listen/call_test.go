@@ -132,8 +132,8 @@ func (d deadlines) SetWriteDeadline(time.Time) error {
 	return nil
 }
 
-// A call that was cut off ends once its connection is in use no more, and never as if its answer were whole, whatever its
-// handler made of the end of its context.
+// A call that was cut off ends once its connection is in use no more. It never ends as if its answer were whole,
+// whatever its handler made of the end of its context.
 func TestCallEndsBehindItsCutOff(t *testing.T) {
 	entered, left := make(chan struct{}), make(chan struct{})
 	called, _ := openCalled(t, func(_ http.ResponseWriter, r *http.Request) {

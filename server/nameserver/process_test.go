@@ -108,8 +108,8 @@ const (
 	atSouth = "v=antipode1 epoch=2@south location=south role=primary secondary=north"
 )
 
-// The process asks the admin ports of both locations, goes on to another node where one is away, answers the newest of
-// both, also after a restart with all of them away, and shows its metrics.
+// The process asks the admin ports of both locations, and goes on to another node if one is away. It answers the
+// newest of both, also after a restart with all of them away, and shows its metrics.
 func TestProcess(t *testing.T) {
 	a, first, firstAway := serve(t, "north")
 	b, second, secondAway := serve(t, "north")

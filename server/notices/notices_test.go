@@ -125,8 +125,8 @@ func TestReceiverIsAwayAndBack(t *testing.T) {
 	close(pauses)
 }
 
-// A receiver that is slow holds up nobody: Send returns at once. What does not fit is counted, and the next notice that does
-// has the number.
+// A receiver that is slow holds up nobody: Send returns at once. Notices that do not fit are counted, and the next
+// notice that does has the number.
 func TestSlowReceiverHoldsUpNobody(t *testing.T) {
 	r := newReceiver(t)
 	holds := make(chan struct{})
