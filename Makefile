@@ -57,7 +57,7 @@ build: ## build the server and the ops CLI into bin/
 	go build -o $(BIN)/ ./cmd/...
 
 generated: ## write the pages and lint rules that tests compare; then read the diff
-	go test -count=1 ./api/operation ./cmd/antipode ./cmd/antipodectl ./server/config -run 'TestReference$$|TestUnbuilt' -args -rewrite
+	go test -count=1 ./api/operation ./cmd/antipode ./cmd/antipodectl ./server/config ./server/operator -run 'TestReference$$|TestUnbuilt' -args -rewrite
 	go test -count=1 ./docs -args -rewrite
 
 test: unit sim sim-bugs e2e ## everything that must hold, but lint and race detector
