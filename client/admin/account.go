@@ -154,7 +154,7 @@ func (u UpdateAccount) Plans() bool { return u.Failover != nil && u.Failover.Pla
 
 func (u UpdateAccount) reads() bool { return u.DryRun || u.Failover != nil && u.Failover.DryRun }
 
-// AccountUpdated is the answer to it: the account as its primary has it now.
+// AccountUpdated is the answer of POST /v1/accounts/{account}/update: the account as its primary has it now.
 type AccountUpdated struct {
 	// Loss is what an unplanned failover loses, or has lost, by service; of other changes it is absent.
 	Loss []ServiceLoss `json:"loss,omitempty"`

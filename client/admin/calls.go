@@ -11,6 +11,7 @@ var (
 	CallAccount       = Call[None, AccountInfo]{get("account.show", "/v1/accounts/{account}")}
 	CallKeys          = Call[None, Keys]{secret("account.keys", "/v1/accounts/{account}/keys")}
 	CallCreateAccount = Call[NewAccount, AccountInfo]{change("account.create", "/v1/accounts")}
+	// Changes the redundancy of an account, has its copy made again, or begins or ends its failover.
 	CallUpdateAccount = Call[UpdateAccount, AccountUpdated]{change("account.update", "/v1/accounts/{account}/update")}
 
 	CallFlows          = Call[None, Flows]{get("account.flow", "/v1/accounts/{account}/flow")}
@@ -36,9 +37,12 @@ var (
 	CallStartLocation = Call[None, Changed]{change("location.start", "/v1/locations/{location}/start")}
 	CallStopLocation  = Call[None, Changed]{change("location.stop", "/v1/locations/{location}/stop")}
 
-	CallRecoverRange     = Call[RecoverRange, RangeRecovered]{change("range.recover", "/v1/locations/{location}/ranges/{range}/recover")}
-	CallConfirmEpochs    = Call[None, Epochs]{formerly(change("epochs.confirm", "/v1/locations/{location}/epochs/confirm"), "/v1/locations/{location}/epochs/override")}
+	CallRecoverRange  = Call[RecoverRange, RangeRecovered]{change("range.recover", "/v1/locations/{location}/ranges/{range}/recover")}
+	CallConfirmEpochs = Call[None, Epochs]{formerly(change("epochs.confirm", "/v1/locations/{location}/epochs/confirm"), "/v1/locations/{location}/epochs/override")}
+	// Returns the failover of the location that is under way, or was last.
 	CallLocationFailover = Call[None, LocationFailover]{get("location.failover.show", "/v1/locations/{location}/failover")}
+	// Begins or ends a failover of all accounts. A planned one moves those whose primary is the location. An unplanned
+	// one promotes those whose secondary is the location, without asking their primary.
 	CallFailLocationOver = Call[Failover, LocationFailover]{change("location.failover", "/v1/locations/{location}/failover")}
 
 	CallForks        = Call[None, Forks]{get("fork.list", "/v1/forks")}
@@ -54,8 +58,9 @@ var (
 	CallRaiseLevels = Call[Levels, Levels]{change("levels.raise", "/v1/locations/{location}/levels")}
 	CallFinalize    = Call[Finalize, Finalized]{change("cluster.finalize", "/v1/cluster/finalize")}
 
-	CallCutLink   = Call[None, Link]{change("link.cut", "/v1/link/cut")}
-	CallHealLink  = Call[None, Link]{change("link.heal", "/v1/link/heal")}
+	CallCutLink  = Call[None, Link]{change("link.cut", "/v1/link/cut")}
+	CallHealLink = Call[None, Link]{change("link.heal", "/v1/link/heal")}
+	// Holds back everything that passes between the locations. It ends a cut.
 	CallDelayLink = Call[Delay, Link]{change("link.delay", "/v1/link/delay")}
 )
 

@@ -16,7 +16,7 @@ import (
 func comments(t *testing.T, dir string) spoken {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)
-	s := spoken{of: map[string]string{}, calls: map[string]string{}, values: map[string][]string{}}
+	s := spoken{of: map[string]string{}, calls: map[string]string{}, values: map[string][]string{}, constants: map[string]string{}}
 	names, makes := map[string]string{}, map[string]string{}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -70,9 +70,12 @@ func (s spoken) declared(d *ast.GenDecl, names map[string]string) {
 			for i, v := range spec.Values {
 				lit, literal := v.(*ast.BasicLit)
 				switch {
-				case d.Tok == token.CONST && typed && literal:
+				case d.Tok == token.CONST && literal && lit.Kind == token.STRING:
 					if text, err := strconv.Unquote(lit.Value); err == nil && text != "" {
-						s.values[of.Name] = append(s.values[of.Name], text)
+						s.constants[spec.Names[i].Name] = text
+						if typed {
+							s.values[of.Name] = append(s.values[of.Name], text)
+						}
 					}
 				case d.Tok == token.VAR && strings.HasPrefix(spec.Names[i].Name, "Call"):
 					names[spec.Names[i].Name] = name(v)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/ast"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
@@ -60,7 +61,11 @@ func TestReference(t *testing.T) {
 	for _, c := range calls() {
 		r.call(c)
 	}
-	r.b.WriteString("## Documents\n\n")
+	r.b.WriteString("## Codes\n\nOf a refusal or a failure: [Errors](admin.md#errors).\n\n| code | status | meaning |\n|---|---|---|\n")
+	for _, c := range wire.Codes() {
+		fmt.Fprintf(&r.b, "| `%s` | %s | %s |\n", c.Name, strings.Trim(fmt.Sprint(c.Statuses), "[]"), c.Meaning)
+	}
+	r.b.WriteString("\n## Documents\n\n")
 	for i := 0; i < len(r.found); i++ {
 		r.document(r.found[i])
 	}
@@ -132,7 +137,7 @@ func (r *reference) document(of reflect.Type) {
 	said := r.documents.of[of.Name()]
 	require.NotEmpty(r.t, said, "document %s has no comment", of.Name())
 	fmt.Fprintf(&r.b, "### %s\n\n", of.Name())
-	names := map[string]string{}
+	names := maps.Clone(r.documents.constants)
 	for i := range of.NumField() {
 		if name, _ := jsonName(of.Field(i)); name != "" {
 			names[of.Field(i).Name] = name
@@ -238,7 +243,7 @@ var opening = regexp.MustCompile("^`\\w+`(:| is| are) ")
 
 var identifier = regexp.MustCompile(`\b[A-Z]\w*`)
 
-// inJSON puts the names of JSON in place of those of Go.
+// inJSON puts names and texts of JSON in place of the names that Go has for them.
 func inJSON(text string, names map[string]string) string {
 	return identifier.ReplaceAllStringFunc(text, func(word string) string {
 		if name, ok := names[word]; ok {
@@ -256,6 +261,8 @@ type spoken struct {
 	calls map[string]string
 	// values are those of constants, by their type.
 	values map[string][]string
+	// constants are those of texts, by name.
+	constants map[string]string
 }
 
 // name is that of the call in an entry of the table.
