@@ -7,7 +7,7 @@ import (
 	"antipode/services/catalog"
 )
 
-// authority is an api.Authority of a test. What is nil is as at a location that no other one can have passed over.
+// authority is an api.Authority of a test. A nil field answers as a location that no other one can have passed over.
 type authority struct {
 	upToDate, passed func(*catalog.Account) bool
 	whole            func(context.Context, *catalog.Account, geo.Service) (bool, error)

@@ -24,8 +24,8 @@ var statuses = map[string]int{
 	"StatusServiceUnavailable": http.StatusServiceUnavailable,
 }
 
-// TestCodes: every code that the admin API, its backend or a location writes with a status is in the table of codes, with that
-// status, and so is every code that the client has a name for. It reads the Go source, so an answer that no test makes counts too.
+// Every code that the admin API, its backend or a location writes with a status is in the table of codes, with that status.
+// So is every code that the client has a name for. The test reads the Go source, so an answer that no test makes counts, too.
 func TestCodes(t *testing.T) {
 	table := map[string][]int{}
 	for _, c := range wire.Codes() {
