@@ -11,8 +11,8 @@ import (
 	"antipode/stamp/kv"
 )
 
-// Invariant 8: the proposal queue is bounded. What does not fit is refused at once, all that is submitted together or
-// nothing of it, and what waits stays.
+// Invariant 8: the proposal queue is bounded. A batch that does not fit is refused as a whole, and the queue stays as
+// it was.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	woken := 0
