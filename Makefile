@@ -66,9 +66,9 @@ check: ## format, lint and short tests: before each commit
 	$(MAKE) lint
 	go test -short $$(go list ./... | grep -v '^antipode/test')
 
-# server/dev waits for timers of whole locations most of its minutes: it begins first, and two other packages run beside it.
+# server/dev waits for timers of whole locations most of its minutes: it begins first.
 unit: build ## tests of all packages
-	ANTIPODE_BINARY=$(ANTIPODE_BINARY) go test -parallel 4 -p 3 -timeout 30m antipode/server/dev \
+	ANTIPODE_BINARY=$(ANTIPODE_BINARY) go test -parallel 4 -timeout 30m antipode/server/dev \
 		$$(go list ./... | grep -v -e '^antipode/test' -e '^antipode/sim$$' -e '^antipode/server/dev$$')
 
 sim: ## both locations under faults and virtual time, RUNS=100 seeds; SEED=7 replays one

@@ -34,8 +34,9 @@ type Operation struct {
 
 // Question is what came to a port.
 type Question struct {
-	// At is what the path names, as it was sent: Range is 0 where it is no number.
-	At wire.At
+	// At is what the path names, as it was sent: Range is 0 where it is no number, and RangeText what it is.
+	At        wire.At
+	RangeText string
 	// Scope is the location that the port shows alone; empty for the whole process.
 	Scope geo.Location
 	// ReadTimeout and ServingWait: see Options.
@@ -77,7 +78,7 @@ func (p *port) mount(e *echo.Echo, o Operation) {
 			At: wire.At{
 				Account: geo.Account(c.Param("account")), Location: geo.Location(c.Param("location")), Node: c.Param("node"), Range: geo.RangeID(number),
 			},
-			Scope: p.o.Location, ReadTimeout: p.o.ReadTimeout, ServingWait: p.o.ServingWait, Log: p.o.Log, context: c,
+			RangeText: c.Param("range"), Scope: p.o.Location, ReadTimeout: p.o.ReadTimeout, ServingWait: p.o.ServingWait, Log: p.o.Log, context: c,
 		}
 		doc, err := o.Serve(c.Request().Context(), q)
 		if err != nil {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -41,6 +43,9 @@ type At struct {
 	Node  string      `json:"node,omitempty"`
 	Range geo.RangeID `json:"range,omitempty"`
 }
+
+// CodeOtherVersion: nodes of one location run two versions, and the one that was to do something does not know the call.
+const CodeOtherVersion = "OtherVersion"
 
 // None is the question of a call that has none.
 type None struct{}
@@ -79,10 +84,11 @@ func query(in any) string {
 	return "?" + v.Encode()
 }
 
-// ParseQuery reads what Call.Do writes as a query. Parts that no question has are passed over.
+// ParseQuery reads what Call.Do writes as a query. Parts that the question does not have are passed over.
 func ParseQuery(v url.Values, into any) error {
-	fields := map[string]string{}
-	for name := range v {
+	fields, of := map[string]string{}, reflect.TypeOf(into).Elem()
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
 		if text := v.Get(name); text != "" {
 			fields[name] = text
 		}
@@ -92,4 +98,22 @@ func ParseQuery(v url.Values, into any) error {
 		return err
 	}
 	return json.Unmarshal(b, into)
+}
+
+// QuerySeconds are seconds in a query, where all is text.
+type QuerySeconds float64
+
+// MarshalText implements encoding.TextMarshaler.
+func (s QuerySeconds) MarshalText() ([]byte, error) {
+	return strconv.AppendFloat(nil, float64(s), 'f', -1, 64), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *QuerySeconds) UnmarshalText(text []byte) error {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		return fmt.Errorf("%q is no number of seconds", text)
+	}
+	*s = QuerySeconds(f)
+	return nil
 }

@@ -37,6 +37,7 @@ func Codes() []Code {
 		{"MethodNotAllowed", []int{http.StatusMethodNotAllowed}, "The address does not take that method."},
 		{"AccountAlreadyExists", []int{refused}, "An account of that name exists, and the message names what differs."},
 		{"StorageAccountOperationInProgress", []int{refused}, "Another operation of the account is under way."},
+		{CodeOtherVersion, []int{refused}, "A node of the location runs another version, and does not know the call. It did nothing."},
 		{CodeStopKept, []int{refused}, "The stream is stopped for a reason that the call does not end."},
 		{CodeKeepPrimary, []int{refused}, "Only the primary's side can be kept, since the secondary lost what it had acknowledged."},
 		{CodeAskPrimary, []int{refused}, "The location of the account's primary does it, and the port does not reach that."},

@@ -77,7 +77,7 @@ type Cause struct {
 // WhyQuery is the question of GET /v1/accounts/{account}/why.
 type WhyQuery struct {
 	// ThresholdSeconds is the lag up to which all is well: above 0, ThresholdMax at most. Absent means the server's default.
-	ThresholdSeconds *float64 `json:"threshold,omitempty,string"`
+	ThresholdSeconds *QuerySeconds `json:"threshold,omitempty"`
 }
 
 // ThresholdMax bounds a threshold.
@@ -88,7 +88,7 @@ const ThresholdMax = 1e6 * time.Second
 func (c *Client) Why(ctx context.Context, account geo.Account, threshold time.Duration) (Why, error) {
 	var q WhyQuery
 	if threshold > 0 {
-		q.ThresholdSeconds = new(threshold.Seconds())
+		q.ThresholdSeconds = new(QuerySeconds(threshold.Seconds()))
 	}
 	return CallWhy.Do(ctx, c, At{Account: account}, q)
 }

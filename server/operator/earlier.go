@@ -7,7 +7,6 @@ import (
 
 	wire "antipode/client/admin"
 	"antipode/geo"
-	stampnode "antipode/stamp/node"
 )
 
 // What a location shows while its nodes are upgraded one by one: a node of the earlier version has a call of its own for each
@@ -28,9 +27,10 @@ type earlierStatus struct {
 	Accounts []wire.AccountStatus `json:"accounts"`
 }
 
-// askEarlier asks a node of the earlier version, of which the question of this version got err.
+// askEarlier asks a node of the earlier version, if err is what it has answered to the question of this version.
 func askEarlier(ctx context.Context, m *Members, id geo.NodeID, method string, question []byte, into any, err error) error {
-	if errors.Is(err, stampnode.ErrUnreachable) || ctx.Err() != nil {
+	var said *wire.Error
+	if !errors.As(err, &said) || said.Code != wire.CodeOtherVersion {
 		return err
 	}
 	body, earlier := m.o.Calls.CallProcess(ctx, id, method, question)
@@ -80,4 +80,20 @@ func (m *Members) serveEarlier() {
 		return list.Events, err
 	})
 	serve(methodFlow, func(ctx context.Context, name []byte) (any, error) { return flowOf(ctx, m.o.Own, geo.Account(name)) })
+}
+
+// earlierCloneOrder is what a node of the earlier version asks with methodClones: to open a clone of an account, to drop it, or,
+// without either, to list all.
+type earlierCloneOrder struct {
+	Open *json.RawMessage `json:"open"`
+	Drop bool             `json:"drop"`
+}
+
+// earlierRefusal is how such a node reads that it is refused.
+func earlierRefusal(e *wire.Error) any {
+	return struct {
+		Status  int    `json:"status"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{e.Status, e.Code, e.Message}
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/services/storageerr"
+	stampnode "antipode/stamp/node"
 )
 
 // methodCall is the call between the processes of a location that carries operator calls. It is on the wire: never rename it.
@@ -73,7 +75,11 @@ func hopTo[Req, Resp any](ctx context.Context, m *Members, id geo.NodeID, o *ope
 	if err != nil {
 		return out, err
 	}
-	if body, err = m.o.Calls.CallProcess(ctx, id, methodCall, body); err != nil {
+	body, err = m.o.Calls.CallProcess(ctx, id, methodCall, body)
+	if errors.Is(err, stampnode.ErrNoHandler) {
+		err = otherVersion(wire.NodeName(m.Name(), id))
+	}
+	if err != nil {
 		return out, err
 	}
 	var answer hopAnswer
@@ -86,6 +92,12 @@ func hopTo[Req, Resp any](ctx context.Context, m *Members, id geo.NodeID, o *ope
 		}
 	}
 	return out, answer.Error.err()
+}
+
+// otherVersion is the error of a call that the process of a node does not know.
+func otherVersion(node string) *wire.Error {
+	return &wire.Error{Status: http.StatusConflict, Code: wire.CodeOtherVersion, Message: "node " + node + " does not know this call, and " +
+		"nothing was done there: it runs another version, or is just starting; ask again once all nodes of the location run one version"}
 }
 
 func malformed(err error) error { return fmt.Errorf("malformed call of an operator: %w", err) }

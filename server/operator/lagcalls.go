@@ -51,7 +51,7 @@ func lagCalls() []call {
 			do: func(ctx context.Context, b *Backend, q asked, in wire.WhyQuery) (wire.Why, error) {
 				threshold := time.Duration(0)
 				if in.ThresholdSeconds != nil {
-					threshold = time.Duration(*in.ThresholdSeconds * float64(time.Second))
+					threshold = time.Duration(float64(*in.ThresholdSeconds) * float64(time.Second))
 				}
 				return b.Why(ctx, q.At.Account, threshold, q.Scope)
 			},
@@ -98,7 +98,7 @@ func wrongWhy(q *wire.WhyQuery) string {
 	if q.ThresholdSeconds == nil {
 		return ""
 	}
-	if s := *q.ThresholdSeconds; !(s > 0 && s <= wire.ThresholdMax.Seconds()) {
+	if s := float64(*q.ThresholdSeconds); !(s > 0 && s <= wire.ThresholdMax.Seconds()) {
 		return "the threshold is a number of seconds above 0"
 	}
 	return ""

@@ -27,7 +27,14 @@ type clonesAnswer struct {
 
 // serveClones answers askClones.
 func (m *Members) serveClones() {
-	m.o.Calls.HandleProcess(methodClones, func(context.Context, []byte) ([]byte, error) {
+	m.o.Calls.HandleProcess(methodClones, func(_ context.Context, body []byte) ([]byte, error) {
+		var earlier earlierCloneOrder
+		if err := json.Unmarshal(body, &earlier); err != nil {
+			return nil, malformed(err)
+		}
+		if earlier.Open != nil || earlier.Drop {
+			return json.Marshal(earlierRefusal(otherVersion(wire.NodeName(m.Name(), m.o.Self))))
+		}
 		// First what is being opened: what ends meanwhile is in the list then.
 		out := clonesAnswer{Node: m.o.Self, Opening: m.claims.all()}
 		out.Clones = m.o.Clones()

@@ -85,7 +85,7 @@ func (p *process) CallProcess(ctx context.Context, to geo.NodeID, method string,
 	}
 	does := callee.handlers[method]
 	if does == nil {
-		return nil, fmt.Errorf("process of node %d has no call %s", to, method)
+		return nil, fmt.Errorf("process of node %d: %w", to, stampnode.ErrNoHandler) // As over the wire.
 	}
 	out, err := does(ctx, body)
 	if err != nil {
@@ -268,6 +268,40 @@ func TestMembersOfTwoVersions(t *testing.T) {
 	require.NoError(t, json.Unmarshal(body, &two))
 	require.Equal(t, "north-2", two.Ranges[1].Leader)
 	require.Nil(t, two.Ranges[0].Source, "of that process alone")
+}
+
+// Nodes of two versions refuse each other what only nodes of one version can do together. The node that does not know a call does
+// nothing, and is never taken for a process that is away.
+func TestCallsBetweenTwoVersions(t *testing.T) {
+	leader := geo.NodeID(3)
+	all, views := three(&leader)
+	delete(all[3].handlers, methodCall)
+	refuses := func(err error) {
+		t.Helper()
+		var said *wire.Error
+		require.ErrorAs(t, err, &said)
+		require.Equal(t, wire.CodeOtherVersion, said.Code)
+		require.Contains(t, said.Message, "node north-3 does not know this call")
+	}
+	_, err := ask(t.Context(), Location(views[1]), &createAccount, wire.At{}, wire.NewAccount{Name: "photos"})
+	refuses(err)
+	refuses(setLink(t.Context(), views[1], wire.Link{State: wire.LinkCut}))
+	_, err = asks(t.Context(), views[1], &confirmEpochs, wire.At{})
+	refuses(err)
+	refuses(nodeAsked(t, views[1], &stopNode, 3))
+	require.Empty(t, all[3].asked)
+
+	// The clones of the earlier version: one call for all, which only lists here.
+	all[1].clones = []wire.Clone{{Account: "acct", Node: "north-1"}}
+	for _, order := range []string{`{"account":"acct","drop":true}`, `{"account":"other","open":{}}`} {
+		body, err := all[3].CallProcess(t.Context(), 1, methodClones, []byte(order))
+		require.NoError(t, err)
+		require.Contains(t, string(body), `"code":"`+wire.CodeOtherVersion+`"`, order)
+	}
+	require.Len(t, all[1].clones, 1)
+	body, err := all[3].CallProcess(t.Context(), 1, methodClones, []byte("{}"))
+	require.NoError(t, err)
+	require.Contains(t, string(body), `"clones":[{`)
 }
 
 // An operation on a node is carried out by that node's process, whichever node is asked; its error

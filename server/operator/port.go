@@ -160,8 +160,8 @@ func (p port[Req, Resp]) understand(ctx context.Context, b *Backend, question *a
 		q.At.Location = l
 	case ofRange:
 		if q.At.Range == 0 {
-			return q, &wire.Error{Status: http.StatusNotFound, Code: codeNoRange, Message: apiadmin.Sentence(p.verb, what,
-				"a range has a number: antipodectl status shows it")}
+			return q, &wire.Error{Status: http.StatusNotFound, Code: codeNoRange, Message: apiadmin.Sentence(p.verb,
+				fmt.Sprintf("range %s of %s", q.RangeText, q.At.Location), "a range has a number: antipodectl status shows it")}
 		}
 	case ofProcess:
 		if q.Scope != "" {

@@ -248,3 +248,16 @@ func TestStatusOfAnotherLocation(t *testing.T) {
 	require.Equal(t, wire.Unreachable, s.Locations[0].State)
 	require.Equal(t, []string{"a node showed location south: the configuration names it as a node of north"}, s.Locations[0].Warnings)
 }
+
+// The last comparison is known to the node that compares, which is the one that a comparison would be asked of: no other one is
+// asked in its place.
+func TestVerifyIsAskedOfTheNodeThatCompares(t *testing.T) {
+	nodes, north, other := newNetwork(t), newFake("north"), newFake("north")
+	north.fail = storageerr.ServerBusy
+	north.accounts, other.accounts = []wire.Account{photos().Account}, []wire.Account{photos().Account}
+	nodes.answers(north, 1)
+	nodes.answers(other, 2)
+	_, err := asks(t.Context(), nodes.remote("north"), &showVerify, wire.At{Account: "photos"})
+	require.Error(t, err)
+	require.NotContains(t, other.calls(), "verified photos")
+}

@@ -38,10 +38,15 @@ func TestLagQuery(t *testing.T) {
 	require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/lag", url.Values{"service": {"table"}, "partition": {"people/"}}))
 	require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/flow", nil))
 	require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/why", url.Values{"threshold": {"2.5"}}))
-	for _, threshold := range []string{"0", "-1", "1s", "NaN", "Inf"} {
+	for _, threshold := range []string{".5", "+5", "1e3"} {
+		require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/why", url.Values{"threshold": {threshold}}), threshold)
+	}
+	require.Equal(t, http.StatusOK, get("/v1/accounts/pictures/lag", url.Values{"SERVICE": {"nope"}}), "no part of the question")
+	require.Len(t, p.changes(), 7)
+	for _, threshold := range []string{"0", "-1", "1s", "NaN", "Inf", "null", "1e7"} {
 		require.Equal(t, http.StatusBadRequest, get("/v1/accounts/pictures/why", url.Values{"threshold": {threshold}}), threshold)
 	}
-	require.Equal(t, []string{"flow pictures at southcentralus", "flow pictures at southcentralus", "flow pictures at southcentralus"}, p.changes())
+	require.Empty(t, p.changes())
 }
 
 // The failover of a location needs the token and a type, and what does not belong to the type is refused before anybody is

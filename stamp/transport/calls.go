@@ -149,9 +149,12 @@ func (s *service) CallPair(stream grpc.ClientStreamingServer[wire.CallPart, wire
 	return answer(stream, s.t.pairCalls)
 }
 
+// nobody is what a process answers to a method that it does not know. It is on the wire: never change it.
+const nobody = "nobody answers such calls here"
+
 // refuse answers that nobody takes calls here.
 func refuse(stream grpc.ClientStreamingServer[wire.CallPart, wire.CallAnswer]) error {
-	return stream.SendAndClose(&wire.CallAnswer{Error: wire.CallError_NOBODY, Text: "nobody answers such calls here"})
+	return stream.SendAndClose(&wire.CallAnswer{Error: wire.CallError_NOBODY, Text: nobody})
 }
 
 // answer takes one call and answers it.
@@ -222,6 +225,9 @@ func toAnswer(err error) *wire.CallAnswer {
 func fromAnswer(code wire.CallError, text string, elsewhere geo.NodeID) error {
 	if code == wire.CallError_ELSEWHERE {
 		return &ElsewhereError{elsewhere}
+	}
+	if code == wire.CallError_NOBODY && text == nobody {
+		return &remoteError{text, node.ErrNoHandler}
 	}
 	for _, e := range callErrors {
 		if code == e.code {
