@@ -10,7 +10,7 @@ import (
 	wire "antipode/client/admin"
 	"antipode/geo"
 	"antipode/services/storageerr"
-	stampnode "antipode/stamp/node"
+	"antipode/stamp/fetch"
 )
 
 // methodCall is the call between the processes of a location that carries operator calls. It is on the wire: never rename it.
@@ -76,7 +76,7 @@ func hopTo[Req, Resp any](ctx context.Context, m *Members, id geo.NodeID, o *ope
 		return out, err
 	}
 	body, err = m.o.Calls.CallProcess(ctx, id, methodCall, body)
-	if errors.Is(err, stampnode.ErrNoHandler) {
+	if errors.Is(err, fetch.ErrNoHandler) {
 		err = otherVersion(wire.NodeName(m.Name(), id))
 	}
 	if err != nil {

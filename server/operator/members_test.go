@@ -18,6 +18,7 @@ import (
 	"antipode/geo"
 	"antipode/server/location"
 	"antipode/services/storageerr"
+	"antipode/stamp/fetch"
 	stampnode "antipode/stamp/node"
 )
 
@@ -85,7 +86,7 @@ func (p *process) CallProcess(ctx context.Context, to geo.NodeID, method string,
 	}
 	does := callee.handlers[method]
 	if does == nil {
-		return nil, fmt.Errorf("process of node %d: %w", to, stampnode.ErrNoHandler) // As over the wire.
+		return nil, fmt.Errorf("process of node %d: %w", to, fetch.ErrNoHandler) // As over the wire.
 	}
 	out, err := does(ctx, body)
 	if err != nil {

@@ -20,6 +20,10 @@ const Max = 8
 // ErrUnreachable: a node is not reachable, or takes no such call now. Nothing happened there.
 var ErrUnreachable = errors.New("node: not reachable")
 
+// ErrNoHandler is the ErrUnreachable of a process that answers, and does not know the method: it is of another version, or is
+// just starting.
+var ErrNoHandler = fmt.Errorf("no such call: %w", ErrUnreachable)
+
 // Peer is the chunk store of a peer: see extent.Store.
 type Peer interface {
 	ReadChunk(ref extent.Ref, off int64, p []byte) (int, error)

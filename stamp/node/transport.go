@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 
@@ -90,8 +89,8 @@ type ChunkPeer interface {
 // CallBytesMax bounds a request, and an answer, of a call: as much as an entry of a log.
 const CallBytesMax = 16 << 20
 
-// ErrUnreachable is fetch.ErrUnreachable, and ErrNoHandler that of a process that answers, and does not know the method.
-var ErrUnreachable, ErrNoHandler = fetch.ErrUnreachable, fmt.Errorf("no such call: %w", fetch.ErrUnreachable)
+// ErrUnreachable is fetch.ErrUnreachable.
+var ErrUnreachable = fetch.ErrUnreachable
 
 // CallHandler answers a method. It owns body. kv.ErrBusy, kv.ErrUnknown and
 // ranges.ErrNotLeader keep their identity on the way to the caller; another error arrives

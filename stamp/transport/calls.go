@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"antipode/geo"
+	"antipode/stamp/fetch"
 	"antipode/stamp/kv"
 	"antipode/stamp/node"
 	"antipode/stamp/ranges"
@@ -227,7 +228,7 @@ func fromAnswer(code wire.CallError, text string, elsewhere geo.NodeID) error {
 		return &ElsewhereError{elsewhere}
 	}
 	if code == wire.CallError_NOBODY && text == nobody {
-		return &remoteError{text, node.ErrNoHandler}
+		return &remoteError{text, fetch.ErrNoHandler}
 	}
 	for _, e := range callErrors {
 		if code == e.code {
