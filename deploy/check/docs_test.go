@@ -142,7 +142,7 @@ func TestCommandsCheck(t *testing.T) {
 //
 // Capability: Deploy: Time to stop.
 func TestDrainFits(t *testing.T) {
-	m := regexp.MustCompile("(?s)- `drain.timeout`: .*?Default: `([0-9a-z]+)`").FindStringSubmatch(textOf(t, root+"/docs/node.md"))
+	m := regexp.MustCompile("(?s)- `drain.timeout`: .*?Default: ([0-9a-z]+)\\.").FindStringSubmatch(textOf(t, root+"/docs/configuration.md"))
 	require.NotNil(t, m)
 	spans := []string{m[1]}
 	for _, pattern := range []string{"compose/*/*.yaml", "compose/*.yaml", "kubernetes/overlays/*/*.yaml", "systemd/examples/*.yaml"} {

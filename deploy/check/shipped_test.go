@@ -90,7 +90,7 @@ func requireManual(t *testing.T, dir string) {
 	require.Greater(t, len(pages), 70)
 	for page, has := range map[string]string{
 		"antipode.1.gz": "antipode-cluster", "antipode-cluster-start.1.gz": "--witness", "antipodectl.1.gz": "antipodectl-check",
-		"antipodectl-failover-planned.1.gz": "antipodectl " + packageVersion,
+		"antipodectl-failover-start.1.gz": "antipodectl " + packageVersion,
 	} {
 		text := run(t, "zcat", filepath.Join(dir, "usr/share/man/man1", page))
 		require.Contains(t, text, has, page)
